@@ -1,0 +1,97 @@
+# Tidemark.
+#
+#   make demo         install what the program needs, build it, tell a story
+#   make check        install what the tests need, build, run the tests
+#   make check-fast   the tests that take seconds
+#   make check-long   the tests that take minutes
+#   make bench        figures, one line of JSON each
+#
+# CC=clang builds with clang, SAN=1 with ASan and UBSan, V=1 shows the commands.
+
+comma  := ,
+Q      := $(if $(V),,@)
+B      := build$(if $(filter clang%,$(CC)),-clang)$(if $(SAN),-san)
+WARN   := -Wall -Wextra -Werror -Wshadow -Wvla -Wstrict-prototypes -Wmissing-prototypes
+SANITY := $(if $(SAN),-fsanitize=address$(comma)undefined -fno-sanitize-recover=all -fno-omit-frame-pointer)
+CFLAGS ?= -O2 -g
+FLAGS   = -std=c11 -D_POSIX_C_SOURCE=200809L $(WARN) -I. -MMD -MP $(CFLAGS) $(SANITY)
+LIBS   := -llmdb -ljansson
+
+SRC    := $(wildcard common/*.c store/*.c listener/*.c)
+LIB    := $(patsubst %.c,$B/%.o,$(filter-out listener/main.c,$(SRC)))
+UNIT   := $(patsubst tests/unit/%.c,$B/tests/%,$(wildcard tests/unit/test_*.c))
+TOOLS  := $(if $(wildcard tests/forge.c),$B/tests/forge)
+BINARY := $(if $(wildcard listener/main.c),$B/tidemark)
+
+all: $(BINARY) $(TOOLS)
+
+# Building.
+
+$B/tidemark: $B/listener/main.o $B/libtidemark.a
+	$(Q)$(CC) $(FLAGS) -o $@ $^ $(LIBS)
+
+$B/libtidemark.a: $(LIB)
+	$(Q)rm -f $@ && $(AR) rcs $@ $^
+
+$B/tests/test_%: $B/tests/unit/test_%.o $B/libtidemark.a
+	$(Q)$(CC) $(FLAGS) -o $@ $^ $(LIBS) -lcmocka -lwolfssl
+
+$B/tests/forge: $(patsubst %.c,$B/%.o,$(wildcard tests/forge*.c)) $B/libtidemark.a
+	$(Q)$(CC) $(FLAGS) -o $@ $^ $(LIBS)
+
+$B/%.o: %.c
+	$(Q)mkdir -p $(@D)
+	$(Q)$(CC) $(FLAGS) -c -o $@ $<
+
+clean:
+	rm -rf build build-*
+
+# What Debian 12 must have.
+
+SUDO     := $(if $(filter 0,$(shell id -u)),,sudo)
+APT      := $(SUDO) env DEBIAN_FRONTEND=noninteractive apt-get
+BUILD_PKGS := gcc libc6-dev liblmdb-dev libjansson-dev
+TEST_PKGS  := $(BUILD_PKGS) clang libcmocka-dev libwolfssl-dev valgrind
+
+install = @dpkg -s $(1) >/dev/null 2>&1 || { $(APT) update -qq && $(APT) install -y -qq $(1); }
+
+deps:
+	$(call install,$(BUILD_PKGS))
+
+test-deps:
+	$(call install,$(TEST_PKGS))
+
+# Testing.
+
+check-source: check-layers check-order check-calls
+
+# common <- store <- listener; the pure files take no store, loop, log or clock; libraries are caged.
+PURE := reader codec reply verify fork finality match
+SOURCES := $(wildcard common/*.[ch] store/*.[ch] listener/*.[ch])
+check-layers:
+	@! grep -l '<lmdb.h>' $(SOURCES) | grep -v '^store/kv.c$$'
+	@! grep -lE '<(libwebsockets|curl/curl)\.h>' $(SOURCES) | grep -v '^listener/loop.c$$'
+	@! grep -l '<jansson.h>' $(SOURCES) | grep -v '^common/json\.c$$'
+	@! grep -nE '^#include "(store|listener)/' $(wildcard common/*.[ch])
+	@! grep -nE '^#include "listener/' $(wildcard store/*.[ch])
+	@! grep -nE '^#include "(store/|common/log|listener/(loop|rpc|reads|tracker|tape|gather|apply))|[^_a-z](time|clock_gettime|log_[a-z]+)\(' \
+		$(wildcard $(PURE:%=listener/%.[ch]) common/intent.[ch])
+	@! grep -nE '\.limb\b|->limb\b' $(filter-out common/types.c,$(SOURCES))
+
+check-order:
+	@for f in $(filter %.c,$(SOURCES)); do \
+		grep '^#include "' $$f | tail -n +2 | LC_ALL=C sort -c 2>/dev/null || { echo "$$f: includes out of order"; exit 1; }; \
+	done
+
+check-calls:
+	@! grep -nwE '(sprintf|strcpy|strcat|atoi|strtok|gets|scanf|alloca|gettimeofday)\(' $(SOURCES)
+
+check-units: $(UNIT)
+	@for t in $(UNIT); do echo "$$t"; $$t || exit 1; done
+
+check: test-deps
+	@$(MAKE) --no-print-directory check-source check-units
+
+-include $(shell find $B -name '*.d' 2>/dev/null)
+.PHONY: all clean deps test-deps check check-source check-layers check-order check-calls check-units
+.SECONDARY:
