@@ -1,0 +1,39 @@
+/*
+ * sightings - attempts of intents in blocks of ours, and loose transfers to the
+ * payees of routes: what may become final.
+ *
+ * A sighting lives as long as its block is on our chain; it is pending, under
+ * the tier that decides, until it was final once.
+ *
+ * All calls are inside a transaction (kv.h) and carry its error.
+ */
+#ifndef STORE_SIGHTINGS_H
+#define STORE_SIGHTINGS_H
+
+#include "store/schema.h"
+
+/* Add a sighting, pending under @tier. */
+void sighting_add(struct kv_txn *t, const struct sighting_at *at, const struct sighting_row *s,
+		  uint8_t tier);
+void sighting_put(struct kv_txn *t, const struct sighting_at *at, const struct sighting_row *s);
+bool sighting_get(struct kv_txn *t, const struct sighting_at *at, struct sighting_row *out);
+/* Remove it, pending or not (@tier_count tiers are looked through). */
+void sighting_del(struct kv_txn *t, const struct sighting_at *at, unsigned tier_count);
+
+/* The next sighting at or after *@at in the same block; moves *@at there.  To begin: index, ordinal and row 0. */
+bool sighting_next_in_block(struct kv_txn *t, struct sighting_at *at, struct sighting_row *out);
+/* The same within one transaction. */
+bool sighting_next_in_tx(struct kv_txn *t, struct sighting_at *at, struct sighting_row *out);
+/* Step past it: the smallest place after @at. */
+void sighting_step(struct sighting_at *at);
+
+/* The intent's sighting of @tx_hash; NULL: its first, by height. */
+bool sighting_of(struct kv_txn *t, uint64_t chain, uint64_t row, const struct hash32 *tx_hash,
+		 struct sighting_at *at, struct sighting_row *out);
+
+/* The first pending place of the tier. */
+bool pending_first(struct kv_txn *t, uint64_t chain, uint8_t tier, struct sighting_at *at);
+void pending_del(struct kv_txn *t, const struct sighting_at *at, uint8_t tier);
+void pending_move(struct kv_txn *t, const struct sighting_at *at, uint8_t from, uint8_t to);
+
+#endif

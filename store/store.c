@@ -1,0 +1,63 @@
+#include "store/store.h"
+
+#include "store/schema.h"
+
+static void read_version(struct kv_txn *t, uint64_t *version)
+{
+	struct key key = key_meta("schema");
+
+	*version = 0;
+	number_get(t, T_META, &key, version);
+}
+
+static void stamp_version(struct kv_txn *t, void *ctx)
+{
+	struct key key = key_meta("schema");
+
+	read_version(t, ctx);
+	if (*(uint64_t *)ctx == 0)
+		number_put(t, T_META, &key, SCHEMA_VERSION);
+}
+
+/* The version on disk; a new store is stamped with ours.  A crash before that commit leaves empty tables. */
+static enum err find_version(struct kv *kv, bool read_only, uint64_t *version)
+{
+	struct kv_txn t = kv_begin_read(kv);
+	enum err err;
+
+	read_version(&t, version);
+	err = kv_end_read(&t);
+	if (err || *version || read_only)
+		return err;
+	err = kv_write(kv, stamp_version, version);
+	*version = SCHEMA_VERSION;
+	return err;
+}
+
+enum err store_open(const char *dir, const struct store_options *options, struct kv **out,
+		    struct complaint *why)
+{
+	struct kv_options o = {
+		.map_bytes = options->map_bytes,
+		.map_max_bytes = options->map_max_bytes,
+		.read_only = options->read_only,
+		.tables = schema_table_names,
+		.table_count = TABLES,
+	};
+	uint64_t version;
+	enum err err = kv_open(dir, &o, out, why);
+
+	if (err)
+		return err;
+	err = find_version(*out, options->read_only, &version);
+	if (err)
+		complain(why, err, "%s: cannot be read: %s", dir, err_name(err));
+	else if (version != SCHEMA_VERSION)
+		err = complain(why, E_SCHEMA, "%s: store of schema version %llu, this program has %d",
+			       dir, (unsigned long long)version, SCHEMA_VERSION);
+	if (err) {
+		kv_close(*out);
+		*out = NULL;
+	}
+	return err;
+}
