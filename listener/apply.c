@@ -1,0 +1,473 @@
+#include "listener/apply.h"
+
+#include "store/claims.h"
+#include "store/ledger.h"
+#include "store/sightings.h"
+
+#include <stdio.h>
+#include <stdlib.h>
+
+struct apply apply_begin(struct kv_txn *t, const struct chain_config *config, int64_t now_ms)
+{
+	struct apply a = { .config = config, .now_ms = now_ms };
+
+	if (!chain_get(t, config->chain_id, &a.chain))
+		a.chain = (struct chain_row){ 0 };
+	return a;
+}
+
+void apply_end(struct apply *a)
+{
+	free(a->undone);
+	a->undone = NULL;
+}
+
+/* Evidence. */
+
+static void add_transfers(struct kv_txn *t, const struct sighting_at *at, const struct sighting_row *s,
+			  const struct intent *i, struct evidence *e)
+{
+	struct transfer_row all[64];
+	size_t count = transfers_of(t, at->chain, at->height, &s->block_hash, at->tx_index, all, ARRAY_SIZE(all));
+
+	for (size_t k = 0; k < count; k++) {
+		if (all[k].owner_kind == OWNER_NONE ? s->verdict == VERDICT_PAID : all[k].owner != i->row)
+			continue;
+		if (!address_eq(&all[k].token, &i->token) || !address_eq(&all[k].to, &i->payee))
+			continue;
+		if (e->transfer_count < EVIDENCE_TRANSFERS_MAX)
+			e->transfers[e->transfer_count] = all[k];
+		e->transfer_count++;
+	}
+}
+
+struct evidence apply_evidence(struct kv_txn *t, const struct sighting_at *at,
+			       const struct sighting_row *s)
+{
+	struct evidence e = {
+		.by = ACTOR_LISTENER,
+		.has_tx = true,
+		.tx_hash = s->tx_hash,
+		.block = { true, at->height, s->block_hash },
+		.has_witness = true,
+		.witness = s->witness,
+		.before = s->before,
+		.after = s->after,
+	};
+	struct block_row b;
+	struct intent i;
+
+	if (chain_block(t, at->chain, at->height, &b))
+		e.proof = b.proof;
+	if (intents_get(t, at->row, &i))
+		add_transfers(t, at, s, &i, &e);
+	return e;
+}
+
+/* The sum of the intents that the transaction pays chooses the tier. */
+uint8_t apply_tier(struct kv_txn *t, const struct chain_config *config, const struct sighting_at *at)
+{
+	struct sighting_at place = { at->chain, at->height, at->tx_index, 0, 0 };
+	struct u256 sum = { 0 };
+	struct sighting_row s;
+	struct intent i;
+
+	if (config->finality.tier_count == 1)
+		return 0;
+	for (; sighting_next_in_tx(t, &place, &s); sighting_step(&place)) {
+		if (!place.row || !intents_get(t, place.row, &i) || !i.has_tx || !hash_eq(&i.tx_hash, &s.tx_hash))
+			continue;
+		if (!u256_add(&sum, &i.amount, &sum))
+			return (uint8_t)(config->finality.tier_count - 1);
+	}
+	return (uint8_t)finality_tier_of(&config->finality, &sum);
+}
+
+/* A block goes on. */
+
+static struct move_request move_to(enum intent_state to, const struct hash32 *tx, const struct reason *reason)
+{
+	struct move_request r = { .to = to, .actor = ACTOR_LISTENER };
+
+	if (tx) {
+		r.has_tx = true;
+		r.tx_hash = *tx;
+	}
+	if (reason) {
+		r.has_reason = true;
+		r.reason = *reason;
+	}
+	return r;
+}
+
+/* The listener asks only for moves that the table has: a refusal is a bug of ours. */
+static void move(struct kv_txn *t, struct apply *a, struct intent *i, const struct move_request *r,
+		 const struct evidence *e)
+{
+	struct move_context ctx = {
+		.now_ms = a->now_ms,
+		.tip_time_ms = a->chain.has_tip ? a->chain.tip_time_s * 1000 : 0,
+		.evidence = *e,
+	};
+	struct complaint why;
+
+	if (intents_move(t, i, r, &ctx, &why).outcome != MOVE_APPLIED)
+		kv_fail(t, E_CORRUPT);
+}
+
+static void keep_transfers(struct kv_txn *t, struct apply *a, const struct body *body, struct gather *g)
+{
+	const struct header *h = &body->block->header;
+	uint64_t chain = a->config->chain_id;
+
+	for (size_t i = 0; i < g->listed_count; i++) {
+		const struct listed *l = &g->listed[i];
+		struct transfer_row tr = {
+			.tx_hash = body->block->tx_hashes[l->transfer.tx_index],
+			.token = l->transfer.token,
+			.from = l->transfer.from,
+			.to = l->transfer.to,
+			.value = l->transfer.value,
+			.height = h->number,
+			.block_hash = h->hash,
+			.tx_index = l->transfer.tx_index,
+			.ordinal = l->transfer.ordinal,
+		};
+
+		if (!l->touched)
+			continue;
+		transfer_keep(t, chain, &tr);
+		if (l->owner_kind != OWNER_NONE && !l->was_owned)
+			claim_take(t, chain, &tr, l->owner, l->owner_kind);
+	}
+}
+
+static void add_sighting(struct kv_txn *t, struct apply *a, const struct body *body,
+			 const struct finding *f, struct sighting_at *at, struct sighting_row *s)
+{
+	const struct header *h = &body->block->header;
+
+	*at = (struct sighting_at){ a->config->chain_id, h->number, f->tx_index, f->ordinal, f->intent.row };
+	*s = (struct sighting_row){
+		.tx_hash = body->block->tx_hashes[f->tx_index],
+		.block_hash = h->hash,
+		.block_time_s = (int64_t)h->timestamp,
+		.verdict = (uint8_t)f->judgement.verdict,
+		.route = f->route,
+		.sum = f->judgement.sum,
+		.witness = (uint8_t)f->witness,
+		.before = f->before,
+		.after = f->after,
+		.loose = (uint8_t)f->loose,
+		.judged_in_review = f->role == ROLE_REVIEW,
+	};
+	sighting_add(t, at, s, (uint8_t)(a->config->finality.tier_count - 1));
+}
+
+/* Intents of one transaction come one after another, so its tier is known when all are written. */
+static void set_tier(struct kv_txn *t, struct apply *a, const struct sighting_at *at)
+{
+	uint8_t strictest = (uint8_t)(a->config->finality.tier_count - 1);
+	uint8_t tier = apply_tier(t, a->config, at);
+
+	if (tier != strictest)
+		pending_move(t, at, strictest, tier);
+}
+
+static void observe(struct kv_txn *t, struct apply *a, struct intent *i, const struct reason *reason,
+		    const struct evidence *e)
+{
+	event_intent(t, EVENT_INTENT_OBSERVED, i, reason, e, a->now_ms);
+	intents_save(t, i);
+}
+
+static struct reason replaced_reason(const struct intent *i, const struct hash32 *tx)
+{
+	char old[HASH_TEXT], new[HASH_TEXT];
+	struct reason r = { .code = "replaced" };
+
+	snprintf(r.text, sizeof(r.text), "%s is mined, %s is not", hash_format(tx, new),
+		 hash_format(&i->tx_hash, old));
+	return r;
+}
+
+static void act(struct kv_txn *t, struct apply *a, struct finding *f, const struct sighting_at *at,
+		const struct sighting_row *s)
+{
+	struct evidence e = apply_evidence(t, at, s);
+	struct reason verdict = gather_reason(&f->intent, &f->judgement, f->witness, &f->before, &f->after);
+	struct intent *i = &f->intent;
+	struct reason replaced;
+	struct move_request r;
+
+	switch (f->role) {
+	case ROLE_REPLACE:
+		replaced = replaced_reason(i, &s->tx_hash);
+		r = move_to(INTENT_SETTLING, NULL, &replaced);
+		move(t, a, i, &r, &e);
+		/* fall through */
+	case ROLE_CONFIRM:
+		r = move_to(INTENT_CONFIRMING, &s->tx_hash, NULL);
+		move(t, a, i, &r, &e);
+		if (f->judgement.verdict != VERDICT_PAID)
+			observe(t, a, i, &verdict, &e);
+		return;
+	case ROLE_SEEN:
+	case ROLE_REVIEW:
+		observe(t, a, i, &verdict, &e);
+		return;
+	case ROLE_EXTRA:
+	case ROLE_ENDED:
+	case ROLE_LOOSE:
+		return;		/* told when final */
+	}
+}
+
+static void act_on_findings(struct kv_txn *t, struct apply *a, const struct body *body, struct gather *g)
+{
+	struct sighting_at at;
+	struct sighting_row s;
+
+	keep_transfers(t, a, body, g);
+	gather_sort(g);
+	for (size_t i = 0; i < g->count; i++) {
+		struct finding *f = &g->findings[i];
+
+		add_sighting(t, a, body, f, &at, &s);
+		if (f->intent.row)
+			intents_get(t, f->intent.row, &f->intent);
+		act(t, a, f, &at, &s);
+	}
+	for (size_t i = 0; i < g->count; i++) {
+		const struct finding *f = &g->findings[i];
+
+		at = (struct sighting_at){ a->config->chain_id, body->block->header.number, f->tx_index,
+					   f->ordinal, f->intent.row };
+		set_tier(t, a, &at);
+	}
+}
+
+void apply_block(struct kv_txn *t, struct apply *a, const struct body *body, struct gather *g)
+{
+	const struct header *h = &body->block->header;
+	uint64_t chain = a->config->chain_id;
+	struct block_row b = {
+		.hash = h->hash,
+		.parent = h->parent_hash,
+		.time_s = (int64_t)h->timestamp,
+		.proof = body->proof,
+		.order = number_next(t, "order"),
+		.tx_count = body->block->tx_count,
+	};
+
+	if (!a->chain.has_tip) {
+		a->chain.start_height = h->number;
+		intents_start_clock(t, chain, b.time_s * 1000);
+	}
+	chain_push(t, chain, &a->chain, h->number, &b, body->block->tx_hashes);
+	act_on_findings(t, a, body, g);
+}
+
+void apply_late(struct kv_txn *t, struct apply *a, const struct body *body, struct gather *g)
+{
+	act_on_findings(t, a, body, g);
+}
+
+/* A block goes off. */
+
+static void note_undone(struct apply *a, uint64_t row)
+{
+	if (a->undone_count == a->undone_cap) {
+		a->undone_cap = a->undone_cap ? a->undone_cap * 2 : 16;
+		a->undone = xrealloc(a->undone, a->undone_cap * sizeof(*a->undone));
+	}
+	a->undone[a->undone_count++] = row;
+}
+
+/* The new branch's block at @height, or its head if that is lower. */
+static struct block_ref branch_at(const struct branch *branch, uint64_t height)
+{
+	uint64_t index = height - branch->ancestor - 1;
+
+	if (index >= branch->count)
+		index = branch->count - 1;
+	return (struct block_ref){ true, branch->ancestor + 1 + index, branch->hashes[index] };
+}
+
+static struct reason reorg_reason(const struct block_ref *lost, const struct block_ref *by)
+{
+	char old[HASH_TEXT], new[HASH_TEXT];
+	struct reason r = { .code = "reorg" };
+
+	snprintf(r.text, sizeof(r.text), "block %llu %s lost to block %llu %s", (unsigned long long)lost->height,
+		 hash_format(&lost->hash, old), (unsigned long long)by->height, hash_format(&by->hash, new));
+	return r;
+}
+
+static void reverse(struct kv_txn *t, struct apply *a, struct intent *i, const struct reason *reason,
+		    const struct evidence *e)
+{
+	i->reversed = true;
+	event_intent(t, EVENT_INTENT_REVERSED, i, reason, e, a->now_ms);
+	ledger_add(t, i, LEDGER_REVERSAL, outbox_last(t), a->now_ms);
+	intents_save(t, i);
+}
+
+static void undo_sighting(struct kv_txn *t, struct apply *a, const struct sighting_at *at,
+			  const struct sighting_row *s, const struct branch *branch)
+{
+	struct evidence e = apply_evidence(t, at, s);
+	struct reason reason;
+	struct move_request r;
+	struct intent i;
+
+	if (!intents_get(t, at->row, &i)) {
+		kv_fail(t, E_CORRUPT);
+		return;
+	}
+	e.replaced_by = branch_at(branch, at->height);
+	reason = reorg_reason(&e.block, &e.replaced_by);
+	if (i.state == INTENT_NEEDS_REVIEW) {
+		observe(t, a, &i, &reason, &e);
+		return;
+	}
+	if (!i.has_tx || !hash_eq(&i.tx_hash, &s->tx_hash))
+		return;
+	if (i.state == INTENT_SETTLED && !i.reversed && ledger_balance(t, i.row, NULL) > 0)
+		reverse(t, a, &i, &reason, &e);
+	if (i.state != INTENT_CONFIRMING)
+		return;
+	r = move_to(INTENT_SETTLING, NULL, &reason);
+	move(t, a, &i, &r, &e);
+	note_undone(a, i.row);
+}
+
+static void undo_block(struct kv_txn *t, struct apply *a, const struct branch *branch)
+{
+	uint64_t chain = a->config->chain_id, height = a->chain.tip_height;
+	struct sighting_at at = { .chain = chain, .height = height };
+	struct hash32 hash = a->chain.tip_hash;
+	struct sighting_row s;
+
+	for (; sighting_next_in_block(t, &at, &s); sighting_step(&at)) {
+		if (at.row)
+			undo_sighting(t, a, &at, &s, branch);
+		sighting_del(t, &at, a->config->finality.tier_count);
+	}
+	claims_orphan(t, chain, height, &hash);
+	chain_pop(t, chain, &a->chain);
+}
+
+static void tell_reorg(struct kv_txn *t, struct apply *a, const struct branch *branch)
+{
+	struct chain_event e = {
+		.type = EVENT_CHAIN_REORG,
+		.chain = a->config->chain_id,
+		.old_tip = { true, a->chain.tip_height, a->chain.tip_hash },
+		.new_tip = branch_at(branch, UINT64_MAX),
+		.ancestor = { true, branch->ancestor, branch->ancestor_hash },
+		.depth = a->chain.tip_height - branch->ancestor,
+	};
+
+	event_chain(t, &a->chain, &e, a->now_ms);
+}
+
+/* A watermark above the ancestor was wrong: it falls back to it, and its tier waits for an operator unless one accepted this. */
+static void cut_marks(struct kv_txn *t, struct apply *a, const struct branch *branch)
+{
+	struct block_row b = { .time_s = 0 };
+
+	chain_block(t, a->config->chain_id, branch->ancestor, &b);
+	for (unsigned i = 0; i < a->config->finality.tier_count; i++) {
+		struct watermark_row *m = &a->chain.marks[i];
+
+		if (!m->known || m->height <= branch->ancestor)
+			continue;
+		*m = (struct watermark_row){ true, branch->ancestor, branch->ancestor_hash, b.time_s,
+					     !branch->over_final };
+	}
+}
+
+void apply_rollback(struct kv_txn *t, struct apply *a, const struct branch *branch)
+{
+	tell_reorg(t, a, branch);
+	while (a->chain.tip_height > branch->ancestor && t->err == OK)
+		undo_block(t, a, branch);
+	cut_marks(t, a, branch);
+	if (branch->over_final)
+		a->chain.latched = a->chain.accepted = false;
+	chain_put(t, a->config->chain_id, &a->chain);
+}
+
+/* Another attempt stands in a block of ours. */
+
+static void load_candidates(struct kv_txn *t, const struct sighting_at *at, const struct sighting_row *s,
+			    const struct intent *i, struct candidate *out, struct transfer_row *rows,
+			    size_t *count)
+{
+	size_t all = transfers_of(t, at->chain, at->height, &s->block_hash, at->tx_index, rows, *count);
+
+	*count = 0;
+	for (size_t k = 0; k < all; k++) {
+		if (!address_eq(&rows[k].token, &i->token) || !address_eq(&rows[k].to, &i->payee))
+			continue;
+		out[*count] = (struct candidate){
+			.transfer = { rows[k].token, rows[k].from, rows[k].to, rows[k].value,
+				      rows[k].tx_index, rows[k].ordinal },
+			.taken = rows[k].owner_kind != OWNER_NONE && rows[k].owner != i->row,
+		};
+		rows[(*count)++] = rows[k];
+	}
+}
+
+#define REJUDGE_MAX 256		/* transfers of one transaction that are looked at again */
+
+/* The verdict on a sighting that was kept as an extra one: what it held is now its payment. */
+static void rejudge(struct kv_txn *t, const struct sighting_at *at, struct sighting_row *s,
+		    const struct intent *i)
+{
+	struct candidate *candidates = xcalloc(REJUDGE_MAX, sizeof(*candidates));
+	struct transfer_row *rows = xcalloc(REJUDGE_MAX, sizeof(*rows));
+	struct match_facts facts = { s->verdict == VERDICT_REVERTED, s->verdict == VERDICT_WRONG_TOKEN };
+	size_t count = REJUDGE_MAX;
+	struct judgement j;
+
+	load_candidates(t, at, s, i, candidates, rows, &count);
+	j = match_judge(i, candidates, count, &facts);
+	if (j.verdict == VERDICT_PAID && s->verdict != VERDICT_PAID && s->verdict != VERDICT_ALREADY_CLAIMED)
+		j.verdict = (enum verdict)s->verdict;
+	claim_drop(t, at->chain, at->height, &s->block_hash, at->tx_index, i->row);
+	for (size_t k = 0; k < count && j.verdict == VERDICT_PAID; k++) {
+		if (candidates[k].chosen)
+			claim_take(t, at->chain, &rows[k], i->row, OWNER_CLAIM);
+	}
+	s->verdict = (uint8_t)j.verdict;
+	s->sum = j.sum;
+	sighting_put(t, at, s);
+	free(candidates);
+	free(rows);
+}
+
+static void reconcile(struct kv_txn *t, struct apply *a, uint64_t row)
+{
+	struct sighting_at at;
+	struct sighting_row s;
+	struct move_request r;
+	struct evidence e;
+	struct intent i;
+
+	if (!intents_get(t, row, &i) || i.state != INTENT_SETTLING ||
+	    !sighting_of(t, a->config->chain_id, row, NULL, &at, &s))
+		return;
+	rejudge(t, &at, &s, &i);
+	e = apply_evidence(t, &at, &s);
+	r = move_to(INTENT_CONFIRMING, &s.tx_hash, NULL);
+	move(t, a, &i, &r, &e);
+}
+
+void apply_reconcile(struct kv_txn *t, struct apply *a)
+{
+	for (size_t i = 0; i < a->undone_count; i++)
+		reconcile(t, a, a->undone[i]);
+	a->undone_count = 0;
+}

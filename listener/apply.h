@@ -1,0 +1,57 @@
+/*
+ * apply - what a block does to the store, and how it is undone.
+ *
+ * Each call is a part of one write transaction: a rollback and the first block
+ * of the new branch are one, so that the store stands either at the old tip or
+ * on the new branch, whenever we crash.
+ */
+#ifndef LISTENER_APPLY_H
+#define LISTENER_APPLY_H
+
+#include "listener/gather.h"
+#include "store/chain.h"
+
+struct apply {
+	const struct chain_config *config;
+	struct chain_row chain;		/* read at the begin; each call stores what it changes */
+	int64_t now_ms;
+	bool catching_up;
+	uint64_t *undone;		/* rows of intents that a rollback put back to settling */
+	size_t undone_count, undone_cap;
+};
+
+/* Read the chain's row. */
+struct apply apply_begin(struct kv_txn *t, const struct chain_config *config, int64_t now_ms);
+void apply_end(struct apply *a);
+
+/* Put the block on our tip and act on the findings of @g, made in this transaction. */
+void apply_block(struct kv_txn *t, struct apply *a, const struct body *body, struct gather *g);
+
+/* A block of ours again, for one intent whose transaction it holds. */
+void apply_late(struct kv_txn *t, struct apply *a, const struct body *body, struct gather *g);
+
+/*
+ * Take off all blocks above @ancestor, newest first.  @branch names the new branch's
+ * hashes from ancestor + 1 up; its last is the head.  @over_final: an operator
+ * accepted it, so what was settled in the lost blocks is reversed.
+ */
+struct branch {
+	uint64_t ancestor;
+	struct hash32 ancestor_hash;
+	const struct hash32 *hashes;
+	size_t count;			/* at least 1 */
+	bool over_final;
+};
+void apply_rollback(struct kv_txn *t, struct apply *a, const struct branch *branch);
+
+/* After the new branch's first block: an intent put back whose other attempt stands in a block of ours moves on. */
+void apply_reconcile(struct kv_txn *t, struct apply *a);
+
+/* The tier that decides over the transaction at the place. */
+uint8_t apply_tier(struct kv_txn *t, const struct chain_config *config, const struct sighting_at *at);
+
+/* What a sighting is evidence of: block, transfers of the intent, witness, proof. */
+struct evidence apply_evidence(struct kv_txn *t, const struct sighting_at *at,
+			       const struct sighting_row *s);
+
+#endif

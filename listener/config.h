@@ -1,0 +1,53 @@
+/*
+ * config - what a chain's listener is told: tokens, finality, limits.
+ */
+#ifndef LISTENER_CONFIG_H
+#define LISTENER_CONFIG_H
+
+#include "listener/finality.h"
+#include "store/intents.h"
+
+#define TOKENS_MAX 16
+#define SYMBOL_MAX 17
+
+enum witness_policy {
+	WITNESS_WHEN_AVAILABLE,
+	WITNESS_REQUIRED,
+	WITNESS_NEVER,
+};
+
+struct chain_config {
+	uint64_t chain_id;
+	bool has_genesis;
+	struct hash32 genesis;
+	char symbols[TOKENS_MAX][SYMBOL_MAX];
+	uint8_t decimals[TOKENS_MAX];
+	struct address tokens[TOKENS_MAX];
+	size_t token_count;
+	struct finality_policy finality;
+	enum witness_policy witness;
+
+	int64_t early_s;		/* a block this much older than the intent pays it no more */
+	int64_t missing_after_s;	/* chain time after which tx_missing is said */
+	int64_t keep_hashes_s;		/* block hashes are kept this long */
+	uint64_t keep_tx_blocks;	/* transaction prefixes are kept this far below the watermark */
+	struct u256 route_dust;		/* a smaller misfit is not attached to a route intent */
+	uint64_t far_blocks;		/* a head this far ahead is fetched forward by number */
+	unsigned ahead_blocks;		/* bodies asked for at once */
+	int64_t poll_ms;		/* between two head reads, and between two sayings of a claim */
+	int64_t retry_ms;		/* before a refused or missing answer is asked again */
+	int64_t head_age_s;		/* a newest head older than this is stale */
+	unsigned promote_slice;		/* intents made final in one transaction */
+};
+
+/* The limits' defaults; no tokens. */
+struct chain_config config_default(uint64_t chain_id);
+
+/* Add the token; false if there are TOKENS_MAX. */
+bool config_add_token(struct chain_config *c, const char *symbol, const struct address *address,
+		      uint8_t decimals);
+bool config_has_token(const struct chain_config *c, const struct address *token);
+/* Borrowed from @c. */
+struct chain_tokens config_tokens(const struct chain_config *c);
+
+#endif
