@@ -1,0 +1,79 @@
+#include "listener/bodies.h"
+
+#include <stdlib.h>
+
+void bodies_free(struct bodies *b)
+{
+	for (size_t i = 0; i < BODIES_MAX; i++) {
+		block_free(&b->slots[i].block);
+		receipts_free(&b->slots[i].receipts);
+		free(b->slots[i].witnesses);
+	}
+}
+
+struct body_slot *bodies_find(struct bodies *b, const struct hash32 *hash)
+{
+	for (size_t i = 0; i < BODIES_MAX; i++) {
+		if (b->slots[i].used && hash_eq(&b->slots[i].hash, hash))
+			return &b->slots[i];
+	}
+	return NULL;
+}
+
+void bodies_drop(struct body_slot *slot)
+{
+	struct block block = slot->block;
+	struct receipts receipts = slot->receipts;
+
+	free(slot->witnesses);
+	*slot = (struct body_slot){ .block = block, .receipts = receipts };
+}
+
+static struct body_slot *least_recent(struct bodies *b)
+{
+	struct body_slot *oldest = &b->slots[0];
+
+	for (size_t i = 0; i < BODIES_MAX; i++) {
+		if (!b->slots[i].used)
+			return &b->slots[i];
+		if (b->slots[i].last_used < oldest->last_used)
+			oldest = &b->slots[i];
+	}
+	return oldest;
+}
+
+struct body_slot *bodies_use(struct bodies *b, const struct hash32 *hash)
+{
+	struct body_slot *slot = bodies_find(b, hash);
+
+	if (!slot) {
+		slot = least_recent(b);
+		bodies_drop(slot);
+		slot->used = true;
+		slot->hash = *hash;
+	}
+	slot->last_used = ++b->clock;
+	return slot;
+}
+
+struct body_witness *bodies_witness(struct body_slot *slot, const struct address *token,
+				    const struct address *payee)
+{
+	for (size_t i = 0; i < slot->witness_count; i++) {
+		const struct witness *w = &slot->witnesses[i].witness;
+
+		if (address_eq(&w->token, token) && address_eq(&w->payee, payee))
+			return &slot->witnesses[i];
+	}
+	return NULL;
+}
+
+struct body_witness *bodies_want(struct body_slot *slot, const struct witness *w)
+{
+	struct body_witness *bw;
+
+	slot->witnesses = xrealloc(slot->witnesses, (slot->witness_count + 1) * sizeof(*slot->witnesses));
+	bw = &slot->witnesses[slot->witness_count++];
+	*bw = (struct body_witness){ .witness = { .token = w->token, .payee = w->payee } };
+	return bw;
+}

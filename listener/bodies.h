@@ -1,0 +1,57 @@
+/*
+ * bodies - the blocks that are being fetched and verified, keyed by hash.
+ *
+ * A body is whole when its block, its receipts and the witnesses that are
+ * wanted are in hand, each verified; who gave them does not matter.
+ */
+#ifndef LISTENER_BODIES_H
+#define LISTENER_BODIES_H
+
+#include "listener/gather.h"
+
+#define BODIES_MAX 16
+
+struct fetch {
+	bool asked;		/* a call is under way */
+	unsigned failures;	/* one after another */
+	int64_t next_ms;	/* not asked again before */
+};
+
+struct body_witness {
+	struct witness witness;
+	unsigned readings;	/* complete ones */
+	struct fetch before, after;
+	bool have_before, have_after;
+};
+
+struct body_slot {
+	bool used;
+	struct hash32 hash;
+	uint64_t last_used;
+	bool has_block;
+	struct block block;
+	struct fetch block_fetch;
+	bool has_receipts;
+	struct receipts receipts;
+	struct fetch receipts_fetch;
+	struct body_witness *witnesses;
+	size_t witness_count;
+};
+
+struct bodies {
+	struct body_slot slots[BODIES_MAX];
+	uint64_t clock;		/* counts uses, for choosing the least recent */
+};
+
+void bodies_free(struct bodies *b);
+struct body_slot *bodies_find(struct bodies *b, const struct hash32 *hash);
+/* Find it, or make it in the place of the one that was not used for longest. */
+struct body_slot *bodies_use(struct bodies *b, const struct hash32 *hash);
+/* Give the slot's place up; its memory is kept for the next. */
+void bodies_drop(struct body_slot *slot);
+struct body_witness *bodies_witness(struct body_slot *slot, const struct address *token,
+				    const struct address *payee);
+/* Add a witness that is wanted; the address stays good until the next is added. */
+struct body_witness *bodies_want(struct body_slot *slot, const struct witness *w);
+
+#endif

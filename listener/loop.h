@@ -1,0 +1,72 @@
+/*
+ * loop - the seam between the listener and its world: clock, timers, chance,
+ * HTTP out and a WebSocket, as a table of functions.  One program has several worlds: the
+ * real one and the tape's.
+ *
+ * Promises of every world: nothing calls back from inside a call; `done` comes
+ * exactly once for each request (answer, failure, timeout, cancel); messages
+ * come whole; the clock stands still within a turn.
+ */
+#ifndef LISTENER_LOOP_H
+#define LISTENER_LOOP_H
+
+#include "common/types.h"
+
+struct loop;
+
+/* How a request ended. */
+enum loop_end {
+	LOOP_ANSWERED,		/* whatever the status */
+	LOOP_UNREACHABLE,
+	LOOP_TIMED_OUT,
+	LOOP_TOO_LARGE,		/* the answer passed the cap */
+	LOOP_CANCELED,
+};
+
+/* A timer is its owner's memory; it fires once. */
+struct loop_timer {
+	void (*fire)(struct loop_timer *timer);
+	void *ctx;
+	int64_t at_ms;
+	bool set;
+	struct loop_timer *next;	/* the world's */
+};
+
+/* An HTTP POST.  The struct and what it borrows live until done. */
+struct loop_post {
+	const char *url;
+	struct slice body;
+	unsigned timeout_ms;
+	void (*done)(struct loop_post *post, enum loop_end end, int status, struct slice answer);
+	void *ctx;
+	struct loop_post *next;		/* the world's */
+};
+
+/* A WebSocket.  After closed it may be opened again. */
+struct loop_socket {
+	const char *url;
+	void (*opened)(struct loop_socket *socket);
+	void (*message)(struct loop_socket *socket, struct slice text);
+	void (*closed)(struct loop_socket *socket);
+	void *ctx;
+	bool open;			/* the world's */
+};
+
+struct loop_ops {
+	int64_t (*now_ms)(struct loop *loop);	/* since 1970, UTC */
+	uint64_t (*random)(struct loop *loop);
+	void (*timer_set)(struct loop *loop, struct loop_timer *timer, int64_t at_ms);
+	void (*timer_cancel)(struct loop *loop, struct loop_timer *timer);
+	void (*post)(struct loop *loop, struct loop_post *post);
+	void (*post_cancel)(struct loop *loop, struct loop_post *post);
+	void (*socket_open)(struct loop *loop, struct loop_socket *socket);
+	void (*socket_send)(struct loop *loop, struct loop_socket *socket, struct slice text);
+	void (*socket_close)(struct loop *loop, struct loop_socket *socket);
+};
+
+/* A world begins with this. */
+struct loop {
+	const struct loop_ops *ops;
+};
+
+#endif

@@ -1,0 +1,538 @@
+#include "listener/reads.h"
+
+#include "common/json.h"
+#include "common/log.h"
+#include "listener/verify.h"
+
+#include <stdio.h>
+
+#define TIMEOUT_MS 10000
+#define RETRIES_AT_ONCE 3	/* a node often lacks for an instant what it just announced */
+#define RETRY_DOUBLINGS 6
+
+#define RLOG_REFUSED(what, h, why_text) \
+	do { \
+		char hash_text[HASH_TEXT]; \
+		log_odd("odd: %s refused block=%s why=\"%s\"", what, hash_format(h, hash_text), why_text); \
+	} while (0)
+
+static int64_t now_ms(const struct reads *r)
+{
+	return r->rpc.loop->ops->now_ms(r->rpc.loop);
+}
+
+static void on_retry(struct loop_timer *timer)
+{
+	struct reads *r = timer->ctx;
+
+	r->changed(r->ctx);
+}
+
+void reads_init(struct reads *r, struct loop *loop, const char *url, const struct chain_config *config,
+		void (*changed)(void *ctx), void *ctx)
+{
+	*r = (struct reads){
+		.rpc = { .loop = loop, .url = url, .timeout_ms = TIMEOUT_MS },
+		.config = config,
+		.changed = changed,
+		.ctx = ctx,
+		.retry = { .fire = on_retry, .ctx = r },
+	};
+}
+
+void reads_free(struct reads *r)
+{
+	r->rpc.loop->ops->timer_cancel(r->rpc.loop, &r->retry);
+	bodies_free(&r->bodies);
+	block_free(&r->notice);
+	buf_free(&r->scratch);
+}
+
+/* Asking once at a time. */
+
+static void wake_at(struct reads *r, int64_t at_ms)
+{
+	if (!r->retry.set || at_ms < r->retry.at_ms)
+		r->rpc.loop->ops->timer_set(r->rpc.loop, &r->retry, at_ms);
+}
+
+static bool may_ask(struct reads *r, struct fetch *f)
+{
+	if (f->asked)
+		return false;
+	if (f->next_ms > now_ms(r)) {
+		wake_at(r, f->next_ms);
+		return false;
+	}
+	return true;
+}
+
+static void fetch_ended(struct reads *r, struct fetch *f, bool good)
+{
+	unsigned doublings;
+
+	f->asked = false;
+	f->next_ms = 0;
+	if (good) {
+		f->failures = 0;
+		return;
+	}
+	if (++f->failures < RETRIES_AT_ONCE)
+		return;
+	doublings = f->failures - RETRIES_AT_ONCE;
+	if (doublings > RETRY_DOUBLINGS)
+		doublings = RETRY_DOUBLINGS;
+	f->next_ms = now_ms(r) + (r->config->retry_ms << doublings);
+}
+
+static void ask(struct reads *r, struct fetch *f, struct rpc_call call, const char *params)
+{
+	f->asked = true;
+	call.ctx = r;
+	rpc_start(&r->rpc, &call, params);
+}
+
+/* The outcome as a line, for the log of what failed. */
+static const char *describe(enum rpc_outcome outcome, const struct reply *reply)
+{
+	switch (outcome) {
+	case RPC_NULL:
+		return "null";
+	case RPC_ERROR:
+		return reply->message;
+	case RPC_RESULT:
+	case RPC_FAILED:
+	case RPC_CANCELED:
+		break;
+	}
+	return "no answer";
+}
+
+/* Headers and blocks. */
+
+static void learn_header(struct reads *r, const struct header *h)
+{
+	struct link link = { h->hash, h->parent_hash, h->number };
+
+	links_add(&r->links, &link);
+	if (r->head.known && !r->head.verified && hash_eq(&r->head.hash, &h->hash)) {
+		r->head.verified = true;
+		r->head.height = h->number;
+		r->head.time_s = (int64_t)h->timestamp;
+	}
+}
+
+static void swap_blocks(struct block *a, struct block *b)
+{
+	struct block c = *a;
+
+	*a = *b;
+	*b = c;
+}
+
+/* Decode and verify into r->notice; what verifies is learnt. */
+static bool take_block(struct reads *r, struct slice json, const char *what, const struct hash32 *asked)
+{
+	static const struct hash32 unknown;
+	struct complaint why;
+
+	r->notice.header.hash = unknown;
+	if (block_decode(json, &r->notice, &why) == OK && verify_header(&r->notice.header, &r->scratch, &why) == OK) {
+		if (!asked || hash_eq(asked, &r->notice.header.hash)) {
+			learn_header(r, &r->notice.header);
+			return true;
+		}
+		complain(&why, E_PEER, "another block than asked for");
+	}
+	r->refused++;
+	RLOG_REFUSED(what, asked ? asked : &r->notice.header.hash, why.text);
+	return false;
+}
+
+static void keep_block(struct reads *r)
+{
+	struct body_slot *slot;
+
+	if (!r->notice.has_transactions)
+		return;
+	slot = bodies_use(&r->bodies, &r->notice.header.hash);
+	if (!slot->has_block)
+		swap_blocks(&slot->block, &r->notice);
+	slot->has_block = true;
+}
+
+void reads_on_head(struct reads *r, struct slice json)
+{
+	if (take_block(r, json, "head", NULL)) {
+		const struct header *h = &r->notice.header;
+
+		r->head = (struct head){ true, h->hash, true, h->number, (int64_t)h->timestamp };
+		keep_block(r);
+	} else if (!hash_is_zero(&r->notice.header.hash)) {
+		/* Perhaps a field was left out: what it names is asked for whole. */
+		r->head = (struct head){ .known = true, .hash = r->notice.header.hash };
+	}
+	reads_refresh_tags(r);
+	r->changed(r->ctx);
+}
+
+static void head_done(struct rpc_call *call, enum rpc_outcome outcome, const struct reply *reply)
+{
+	struct reads *r = call->ctx;
+
+	fetch_ended(r, &r->head_fetch, outcome == RPC_RESULT || outcome == RPC_NULL);
+	if (outcome == RPC_CANCELED)
+		return;
+	if (outcome == RPC_RESULT)
+		reads_on_head(r, reply->result);
+	else
+		r->changed(r->ctx);
+}
+
+void reads_ask_head(struct reads *r)
+{
+	if (may_ask(r, &r->head_fetch))
+		ask(r, &r->head_fetch, (struct rpc_call){ .method = "eth_getBlockByNumber", .done = head_done },
+		    "[\"latest\",false]");
+}
+
+static void block_done(struct rpc_call *call, enum rpc_outcome outcome, const struct reply *reply)
+{
+	struct reads *r = call->ctx;
+	struct body_slot *slot = bodies_find(&r->bodies, &call->hash);
+	bool good = outcome == RPC_RESULT && take_block(r, reply->result, "block", &call->hash);
+
+	if (slot)
+		fetch_ended(r, &slot->block_fetch, good);
+	if (outcome == RPC_CANCELED)
+		return;
+	if (good)
+		keep_block(r);
+	else if (outcome != RPC_RESULT)
+		RLOG_REFUSED("block", &call->hash, describe(outcome, reply));
+	r->changed(r->ctx);
+}
+
+static void ask_block(struct reads *r, struct body_slot *slot)
+{
+	char text[HASH_TEXT], params[96];
+
+	if (!may_ask(r, &slot->block_fetch))
+		return;
+	snprintf(params, sizeof(params), "[\"%s\",false]", hash_format(&slot->hash, text));
+	ask(r, &slot->block_fetch,
+	    (struct rpc_call){ .method = "eth_getBlockByHash", .done = block_done, .hash = slot->hash }, params);
+}
+
+void reads_ask_header(struct reads *r, const struct hash32 *hash)
+{
+	struct body_slot *slot = bodies_use(&r->bodies, hash);
+
+	/* The links forgot it; the block is still here. */
+	if (slot->has_block)
+		learn_header(r, &slot->block.header);
+	else
+		ask_block(r, slot);
+}
+
+/* By number. */
+
+static struct numbered *find_numbered(struct reads *r, uint64_t height)
+{
+	return &r->numbered[height % NUMBERED_MAX];
+}
+
+static void number_done(struct rpc_call *call, enum rpc_outcome outcome, const struct reply *reply)
+{
+	struct reads *r = call->ctx;
+	struct numbered *n = find_numbered(r, call->number);
+	bool good = outcome == RPC_RESULT && take_block(r, reply->result, "block by number", NULL) &&
+		    r->notice.header.number == call->number;
+
+	if (n->used && n->height == call->number) {
+		fetch_ended(r, &n->fetch, good);
+		n->known = good;
+		if (good)
+			n->hash = r->notice.header.hash;
+	}
+	if (good)
+		keep_block(r);
+	if (outcome != RPC_CANCELED)
+		r->changed(r->ctx);
+}
+
+bool reads_number(struct reads *r, uint64_t height, uint64_t round, struct hash32 *out)
+{
+	struct numbered *n = find_numbered(r, height);
+	char params[48];
+
+	if (!n->used || n->height != height || n->round != round) {
+		bool asked = n->used && n->height == height && n->fetch.asked;
+
+		*n = (struct numbered){ .used = true, .height = height, .round = round, .fetch.asked = asked };
+	}
+	if (n->known) {
+		*out = n->hash;
+		return true;
+	}
+	if (may_ask(r, &n->fetch)) {
+		snprintf(params, sizeof(params), "[\"0x%llx\",false]", (unsigned long long)height);
+		ask(r, &n->fetch,
+		    (struct rpc_call){ .method = "eth_getBlockByNumber", .done = number_done, .number = height },
+		    params);
+	}
+	return false;
+}
+
+/* Bodies. */
+
+static bool take_receipts(struct reads *r, struct body_slot *slot, struct slice json)
+{
+	struct complaint why;
+
+	if (receipts_decode(json, &slot->receipts, &why) == OK &&
+	    verify_receipts(&slot->block, &slot->receipts, &r->scratch, &why) == OK)
+		return true;
+	r->refused++;
+	RLOG_REFUSED("receipts", &slot->hash, why.text);
+	return false;
+}
+
+static void receipts_done(struct rpc_call *call, enum rpc_outcome outcome, const struct reply *reply)
+{
+	struct reads *r = call->ctx;
+	struct body_slot *slot = bodies_find(&r->bodies, &call->hash);
+
+	if (outcome != RPC_RESULT)
+		RLOG_REFUSED("receipts", &call->hash, describe(outcome, reply));
+	if (slot && slot->has_block && !slot->has_receipts) {
+		slot->has_receipts = outcome == RPC_RESULT && take_receipts(r, slot, reply->result);
+		fetch_ended(r, &slot->receipts_fetch, slot->has_receipts);
+	}
+	if (outcome != RPC_CANCELED)
+		r->changed(r->ctx);
+}
+
+struct body_slot *reads_body(struct reads *r, const struct hash32 *hash)
+{
+	struct body_slot *slot = bodies_use(&r->bodies, hash);
+	char text[HASH_TEXT], params[80];
+
+	if (!slot->has_block) {
+		ask_block(r, slot);
+		return NULL;
+	}
+	if (slot->has_receipts)
+		return slot;
+	if (may_ask(r, &slot->receipts_fetch)) {
+		snprintf(params, sizeof(params), "[\"%s\"]", hash_format(hash, text));
+		ask(r, &slot->receipts_fetch,
+		    (struct rpc_call){ .method = "eth_getBlockReceipts", .done = receipts_done, .hash = *hash },
+		    params);
+	}
+	return NULL;
+}
+
+/* Witnesses: balanceOf at the block and at its parent, by hash (EIP-1898). */
+
+enum { BEFORE, AFTER };
+
+static void end_reading(struct body_witness *bw)
+{
+	if (bw->have_before && bw->have_after) {
+		bw->readings++;
+		bw->witness.have = true;
+	}
+}
+
+static void take_balance(struct body_witness *bw, unsigned which, const struct u256 *v)
+{
+	if (which == BEFORE) {
+		bw->witness.before = *v;
+		bw->have_before = true;
+	} else {
+		bw->witness.after = *v;
+		bw->have_after = true;
+	}
+	end_reading(bw);
+}
+
+#define BALANCE_TRIES 5		/* a failing node counts as one without the state */
+
+static void balance_done(struct rpc_call *call, enum rpc_outcome outcome, const struct reply *reply)
+{
+	struct reads *r = call->ctx;
+	struct body_slot *slot = bodies_find(&r->bodies, &call->hash);
+	struct body_witness *bw;
+	struct complaint why;
+	struct fetch *f;
+	struct u256 v;
+
+	if (outcome == RPC_CANCELED || !slot || call->index >= slot->witness_count)
+		return;
+	bw = &slot->witnesses[call->index];
+	f = call->kind == BEFORE ? &bw->before : &bw->after;
+	if (outcome == RPC_RESULT && result_word(reply->result, &v, &why) == OK) {
+		fetch_ended(r, f, true);
+		take_balance(bw, call->kind, &v);
+	} else {
+		bool gone = outcome == RPC_ERROR && rpc_is_gone(reply);
+
+		fetch_ended(r, f, false);
+		if (gone || f->failures >= BALANCE_TRIES)
+			f->failures = BALANCE_TRIES;
+	}
+	r->changed(r->ctx);
+}
+
+static void ask_balance(struct reads *r, struct body_slot *slot, unsigned index, unsigned which)
+{
+	struct body_witness *bw = &slot->witnesses[index];
+	struct fetch *f = which == BEFORE ? &bw->before : &bw->after;
+	const struct hash32 *at = which == BEFORE ? &slot->block.header.parent_hash : &slot->hash;
+	char token[ADDRESS_TEXT], payee[ADDRESS_TEXT], hash[HASH_TEXT], params[320];
+
+	if (f->failures >= BALANCE_TRIES || !may_ask(r, f))
+		return;
+	snprintf(params, sizeof(params),
+		 "[{\"to\":\"%s\",\"data\":\"0x70a08231000000000000000000000000%s\"},{\"blockHash\":\"%s\"}]",
+		 address_format(&bw->witness.token, token), address_format(&bw->witness.payee, payee) + 2,
+		 hash_format(at, hash));
+	ask(r, f,
+	    (struct rpc_call){ .method = "eth_call", .done = balance_done, .hash = slot->hash,
+			       .index = index, .kind = which }, params);
+}
+
+static bool is_read_or_gone(const struct body_witness *bw)
+{
+	return bw->witness.have || bw->before.failures >= BALANCE_TRIES || bw->after.failures >= BALANCE_TRIES;
+}
+
+bool reads_witnesses(struct reads *r, struct body_slot *slot)
+{
+	bool all = true;
+
+	for (unsigned i = 0; i < slot->witness_count; i++) {
+		struct body_witness *bw = &slot->witnesses[i];
+
+		if (is_read_or_gone(bw))
+			continue;
+		all = false;
+		if (!bw->have_before)
+			ask_balance(r, slot, i, BEFORE);
+		if (!bw->have_after)
+			ask_balance(r, slot, i, AFTER);
+	}
+	return all;
+}
+
+void reads_witness_again(struct reads *r, struct body_slot *slot, struct body_witness *w)
+{
+	w->witness.have = w->have_before = w->have_after = false;
+	reads_witnesses(r, slot);
+}
+
+/* Tags. */
+
+static void tag_done(struct rpc_call *call, enum rpc_outcome outcome, const struct reply *reply)
+{
+	struct reads *r = call->ctx;
+	struct tag_reading *tag = &r->tags[call->kind];
+
+	fetch_ended(r, &tag->fetch, true);
+	if (outcome == RPC_CANCELED)
+		return;
+	if (outcome == RPC_RESULT && take_block(r, reply->result, tag_name((enum tag)call->kind), NULL)) {
+		tag->known = true;
+		tag->hash = r->notice.header.hash;
+	}
+	r->changed(r->ctx);
+}
+
+static bool policy_uses(const struct chain_config *c, enum tag tag)
+{
+	for (unsigned i = 0; i < c->finality.tier_count; i++) {
+		if (c->finality.tiers[i].tag == tag)
+			return true;
+	}
+	return false;
+}
+
+void reads_refresh_tags(struct reads *r)
+{
+	for (unsigned tag = TAG_SAFE; tag < TAGS; tag++)
+		r->tags[tag].wanted = policy_uses(r->config, (enum tag)tag);
+}
+
+bool reads_tags(struct reads *r)
+{
+	bool all = true;
+	char params[48];
+
+	for (unsigned i = TAG_SAFE; i < TAGS; i++) {
+		struct tag_reading *tag = &r->tags[i];
+
+		if (!tag->wanted && !tag->fetch.asked)
+			continue;
+		all = false;
+		if (!may_ask(r, &tag->fetch))
+			continue;
+		tag->wanted = false;
+		snprintf(params, sizeof(params), "[\"%s\",false]", tag_name((enum tag)i));
+		ask(r, &tag->fetch,
+		    (struct rpc_call){ .method = "eth_getBlockByNumber", .done = tag_done, .kind = i }, params);
+	}
+	return all;
+}
+
+/* Where a transaction is. */
+
+static void tx_done(struct rpc_call *call, enum rpc_outcome outcome, const struct reply *reply)
+{
+	struct reads *r = call->ctx;
+	struct tx_place *tx = &r->tx;
+	struct complaint why;
+	bool good = outcome == RPC_NULL;
+
+	if (outcome == RPC_CANCELED || !hash_eq(&call->hash, &tx->tx_hash))
+		return;
+	tx->mined = false;
+	if (outcome == RPC_RESULT) {
+		struct json_doc *doc = json_open(reply->result, &why);
+
+		if (doc) {
+			struct json root = json_root(doc);
+			struct u256 height = json_quantity(json_member(root, "blockNumber"));
+			char text[U256_TEXT];
+
+			tx->block_hash = json_hash(json_member(root, "blockHash"));
+			good = tx->mined = u64_parse(slice_of_text(u256_format(&height, text)), &tx->height) &&
+					   json_finish(doc, &why) == OK;
+			json_close(doc);
+		}
+	}
+	fetch_ended(r, &tx->fetch, good);
+	tx->answered = good;
+	r->changed(r->ctx);
+}
+
+bool reads_tx(struct reads *r, const struct hash32 *tx_hash, struct tx_place *out)
+{
+	struct tx_place *tx = &r->tx;
+	char text[HASH_TEXT], params[80];
+
+	if (!tx->used || !hash_eq(&tx->tx_hash, tx_hash))
+		*tx = (struct tx_place){ .used = true, .tx_hash = *tx_hash };
+	if (tx->answered) {
+		*out = *tx;
+		tx->used = false;
+		return true;
+	}
+	if (may_ask(r, &tx->fetch)) {
+		snprintf(params, sizeof(params), "[\"%s\"]", hash_format(tx_hash, text));
+		ask(r, &tx->fetch,
+		    (struct rpc_call){ .method = "eth_getTransactionReceipt", .done = tx_done, .hash = *tx_hash },
+		    params);
+	}
+	return false;
+}
