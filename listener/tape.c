@@ -1,0 +1,428 @@
+#include "listener/tape.h"
+
+#include "common/json.h"
+#include "common/scan.h"
+
+#include <errno.h>
+#include <stdio.h>
+#include <string.h>
+#include <unistd.h>
+
+void tape_open(struct tape *t, const char *name, int fd)
+{
+	*t = (struct tape){ .name = name, .fd = fd, .line_max_bytes = TAPE_LINE_MAX_BYTES };
+}
+
+void tape_close(struct tape *t)
+{
+	buf_free(&t->buf);
+}
+
+/* Lines. */
+
+#define READ_BYTES ((size_t)256 << 10)
+
+static enum err read_more(struct tape *t, struct complaint *why)
+{
+	ssize_t got;
+
+	if (t->at) {
+		memmove(t->buf.data, t->buf.data + t->at, t->buf.len - t->at);
+		t->buf.len -= t->at;
+		t->at = 0;
+	}
+	do
+		got = read(t->fd, buf_extend(&t->buf, READ_BYTES), READ_BYTES);
+	while (got < 0 && errno == EINTR && (t->buf.len -= READ_BYTES, true));
+	t->buf.len -= READ_BYTES - (got > 0 ? (size_t)got : 0);
+	if (got < 0)
+		return complain(why, E_IO, "%s: cannot be read: %s", t->name, strerror(errno));
+	t->at_end = got == 0;
+	return OK;
+}
+
+/* The next line in the buffer, without its end; false: it is not whole yet. */
+static bool take_line(struct tape *t, size_t *searched, struct slice *line)
+{
+	const uint8_t *start = t->buf.data + t->at;
+	size_t len = t->buf.len - t->at;
+	const uint8_t *end = len > *searched ? memchr(start + *searched, '\n', len - *searched) : NULL;
+
+	if (!end && !(t->at_end && len)) {
+		*searched = len;
+		return false;
+	}
+	line->data = start;
+	line->len = end ? (size_t)(end - start) : len;
+	t->at += line->len + (end ? 1 : 0);
+	t->line++;
+	*searched = 0;
+	return true;
+}
+
+static bool is_blank(struct slice line)
+{
+	for (size_t i = 0; i < line.len; i++) {
+		if (!strchr(" \t\r", line.data[i]) || !line.data[i])
+			return false;
+	}
+	return true;
+}
+
+bool tape_next(struct tape *t, struct slice *line, enum err *err, struct complaint *why)
+{
+	size_t searched = 0;
+
+	*err = OK;
+	for (;;) {
+		while (take_line(t, &searched, line)) {
+			if (!is_blank(*line))
+				return true;
+		}
+		if (t->at_end)
+			return false;
+		if (t->buf.len - t->at > t->line_max_bytes) {
+			*err = complain(why, E_INPUT, "%s:%llu: the line is longer than %zu bytes", t->name,
+					(unsigned long long)t->line + 1, t->line_max_bytes);
+			return false;
+		}
+		*err = read_more(t, why);
+		if (*err)
+			return false;
+	}
+}
+
+/* Records. */
+
+static void copy_text(struct json j, char *out, size_t size)
+{
+	const char *text = json_text(j);
+
+	if (strlen(text) >= size)
+		json_complain(j, "%zu bytes, want at most %zu", strlen(text), size - 1);
+	else
+		snprintf(out, size, "%s", text);
+}
+
+static void read_id(struct json object, const char *name, char out[INTENT_ID_MAX])
+{
+	struct json j = json_member(object, name);
+	const char *text = json_text(j);
+
+	if (json_failed(j.doc))
+		return;
+	if (!intent_id_is_valid(text))
+		json_complain(j, "want 1 to 64 of letters, digits and _-:.@/");
+	else
+		snprintf(out, INTENT_ID_MAX, "%s", text);
+}
+
+static void read_tokens(struct json list, struct chain_config *config)
+{
+	static const char *const members[] = { "symbol", "address", "decimals", NULL };
+
+	for (size_t i = 0; i < json_length(list); i++) {
+		struct json j = json_at(list, i);
+		struct address address = json_address(json_member(j, "address"));
+		uint64_t decimals = json_u64(json_member(j, "decimals"));
+		char symbol[SYMBOL_MAX] = "";
+
+		json_only(j, members);
+		copy_text(json_member(j, "symbol"), symbol, sizeof(symbol));
+		if (json_failed(j.doc))
+			return;
+		if (decimals > 77)
+			json_complain(json_member(j, "decimals"), "%llu, want at most 77", (unsigned long long)decimals);
+		else if (config_has_token(config, &address))
+			json_complain(json_member(j, "address"), "listed twice");
+		else if (!config_add_token(config, symbol, &address, (uint8_t)decimals))
+			json_complain(list, "more than %d tokens", TOKENS_MAX);
+	}
+}
+
+static enum witness_policy read_witness(struct json j)
+{
+	static const char *const names[] = { "when_available", "required", "off" };
+	const char *text = json_text(j);
+
+	for (unsigned i = 0; i < ARRAY_SIZE(names); i++) {
+		if (strcmp(text, names[i]) == 0)
+			return (enum witness_policy)i;
+	}
+	json_complain(j, "\"%s\", want when_available, required or off", text);
+	return WITNESS_WHEN_AVAILABLE;
+}
+
+static void read_first(struct json top, struct tape_record *out)
+{
+	static const char *const members[] = { "tape", "chain_id", "tokens", "finality", "note", "genesis",
+					       "time", "witness", NULL };
+	uint64_t version = json_u64(json_member(top, "tape"));
+
+	json_only(top, members);
+	if (!json_failed(top.doc) && version != 1)
+		json_complain(json_member(top, "tape"), "version %llu, this program reads 1", (unsigned long long)version);
+	out->config = config_default(json_u64(json_member(top, "chain_id")));
+	read_tokens(json_member(top, "tokens"), &out->config);
+	out->config.finality = finality_parse(json_member(top, "finality"));
+	if (json_has(top, "witness"))
+		out->config.witness = read_witness(json_member(top, "witness"));
+	out->config.has_genesis = json_has(top, "genesis");
+	if (out->config.has_genesis)
+		out->config.genesis = json_hash(json_member(top, "genesis"));
+	out->has_time = json_has(top, "time");
+	if (out->has_time)
+		out->time_ms = json_time_ms(json_member(top, "time"));
+}
+
+static void read_intent(struct json j, struct tape_record *out)
+{
+	static const char *const members[] = { "id", "merchant_id", "idempotency_key", "chain_id", "token",
+					       "payer", "payee", "amount", "watch", "expires_at", "reverses", NULL };
+	struct intent *i = &out->intent;
+
+	json_only(j, members);
+	read_id(j, "id", i->id);
+	read_id(j, "merchant_id", i->merchant_id);
+	read_id(j, "idempotency_key", i->idempotency_key);
+	i->chain_id = json_u64(json_member(j, "chain_id"));
+	i->token = json_address(json_member(j, "token"));
+	i->payee = json_address(json_member(j, "payee"));
+	i->has_payer = json_has(j, "payer");
+	if (i->has_payer)
+		i->payer = json_address(json_member(j, "payer"));
+	i->amount = json_amount(json_member(j, "amount"));
+	if (json_has(j, "watch") && !watch_parse(json_text(json_member(j, "watch")), &i->watch))
+		json_complain(json_member(j, "watch"), "want tx or route");
+	i->has_expiry = json_has(j, "expires_at");
+	if (i->has_expiry)
+		i->expires_at_ms = json_time_ms(json_member(j, "expires_at"));
+	if (json_has(j, "reverses"))
+		read_id(j, "reverses", i->reverses);
+}
+
+static void read_attempt(struct json j, struct tape_record *out)
+{
+	static const char *const members[] = { "intent", "tx_hash", "sender", "nonce", NULL };
+	struct attempt_row *a = &out->attempt;
+
+	json_only(j, members);
+	read_id(j, "intent", out->intent_id);
+	a->tx_hash = json_hash(json_member(j, "tx_hash"));
+	a->has_sender = json_has(j, "sender");
+	if (a->has_sender)
+		a->sender = json_address(json_member(j, "sender"));
+	a->has_nonce = json_has(j, "nonce");
+	if (a->has_nonce)
+		a->nonce = json_u64(json_member(j, "nonce"));
+}
+
+static void read_reason(struct json j, struct tape_record *out)
+{
+	static const char *const members[] = { "code", "text", NULL };
+
+	out->move.has_reason = true;
+	if (json_is_string(j)) {
+		copy_text(j, out->move.reason.code, REASON_CODE_MAX);
+		return;
+	}
+	json_only(j, members);
+	copy_text(json_member(j, "code"), out->move.reason.code, REASON_CODE_MAX);
+	if (json_has(j, "text"))
+		copy_text(json_member(j, "text"), out->move.reason.text, REASON_TEXT_MAX);
+}
+
+static void read_transition(struct json j, struct tape_record *out)
+{
+	static const char *const members[] = { "intent", "to", "actor", "tx_hash", "reason", "version", NULL };
+	struct json to = json_member(j, "to"), actor = json_member(j, "actor");
+	struct move_request *m = &out->move;
+
+	json_only(j, members);
+	read_id(j, "intent", out->intent_id);
+	if (!intent_state_parse(json_text(to), &m->to))
+		json_complain(to, "\"%s\" is no state", json_text(to));
+	if (!actor_parse(json_text(actor), &m->actor))
+		json_complain(actor, "\"%s\" is no actor", json_text(actor));
+	else if (m->actor == ACTOR_LISTENER)
+		json_complain(actor, "the listener's moves exist only inside the listener");
+	m->has_tx = json_has(j, "tx_hash");
+	if (m->has_tx)
+		m->tx_hash = json_hash(json_member(j, "tx_hash"));
+	if (json_has(j, "reason"))
+		read_reason(json_member(j, "reason"), out);
+	out->has_version = json_has(j, "version");
+	if (out->has_version)
+		m->version = json_u64(json_member(j, "version"));
+}
+
+static void read_balance(struct json j, struct tape_record *out)
+{
+	static const char *const members[] = { "token", "account", "block", "value", NULL };
+
+	json_only(j, members);
+	out->token = json_address(json_member(j, "token"));
+	out->account = json_address(json_member(j, "account"));
+	out->hash = json_hash(json_member(j, "block"));
+	out->value = json_quantity(json_member(j, "value"));
+}
+
+static void read_hash(struct json j, struct tape_record *out)
+{
+	out->hash = json_hash(j);
+}
+
+static void read_clock(struct json j, struct tape_record *out)
+{
+	out->has_time = true;
+	out->time_ms = json_time_ms(j);
+}
+
+static void read_fault(struct json j, struct tape_record *out)
+{
+	static const char *const members[] = { "method", "block", "answer", "times", NULL };
+	static const char *const answers[] = { "null", "empty", "late", "other", "error" };
+	struct json answer = json_member(j, "answer");
+	unsigned i = 0;
+
+	json_only(j, members);
+	copy_text(json_member(j, "method"), out->method, sizeof(out->method));
+	out->has_block = json_has(j, "block");
+	if (out->has_block)
+		out->hash = json_hash(json_member(j, "block"));
+	while (i < ARRAY_SIZE(answers) && strcmp(answers[i], json_text(answer)) != 0)
+		i++;
+	if (i == ARRAY_SIZE(answers))
+		json_complain(answer, "want null, empty, late, other or error");
+	out->answer = (enum fault_answer)i;
+	out->times = json_has(j, "times") ? json_u64(json_member(j, "times")) : 1;
+}
+
+static const struct {
+	const char *name;
+	enum tape_kind kind;
+	void (*read)(struct json j, struct tape_record *out);
+} small_records[] = {
+	{ "intent", TAPE_INTENT, read_intent },
+	{ "attempt", TAPE_ATTEMPT, read_attempt },
+	{ "transition", TAPE_TRANSITION, read_transition },
+	{ "balance", TAPE_BALANCE, read_balance },
+	{ "head", TAPE_HEAD, read_hash },
+	{ "safe", TAPE_SAFE, read_hash },
+	{ "finalized", TAPE_FINALIZED, read_hash },
+	{ "clock", TAPE_CLOCK, read_clock },
+	{ "fault", TAPE_FAULT, read_fault },
+	{ "accept", TAPE_ACCEPT, read_hash },
+};
+
+static void read_small(struct json top, struct tape_record *out)
+{
+	const char *name = json_name_at(top, 0);
+
+	if (json_has(top, "tape")) {
+		out->kind = TAPE_FIRST;
+		read_first(top, out);
+		return;
+	}
+	for (size_t i = 0; name && i < ARRAY_SIZE(small_records); i++) {
+		if (strcmp(name, small_records[i].name) != 0)
+			continue;
+		out->kind = small_records[i].kind;
+		small_records[i].read(json_member(top, name), out);
+		if (json_name_at(top, 1))
+			json_complain(top, "a record has one member, this has also \"%s\"", json_name_at(top, 1));
+		return;
+	}
+	json_complain(top, "unknown record \"%s\"", name ? name : "");
+}
+
+static enum err parse_small(struct slice line, struct tape_record *out, struct complaint *why)
+{
+	struct json_doc *doc = json_open(line, why);
+	struct json top;
+	enum err err;
+
+	if (!doc)
+		return E_INPUT;
+	top = json_root(doc);
+	if (json_is_object(top))
+		read_small(top, out);
+	else
+		json_complain(top, "want an object");
+	err = json_finish(doc, why);
+	json_close(doc);
+	return err;
+}
+
+/* The few members of a block by which a node knows it; the rest is served as it stands. */
+static void read_block_member(struct scan *s, struct slice name, struct tape_record *out, bool *sound)
+{
+	struct slice text;
+	uint64_t time_s;
+
+	if (slice_is(name, "hash"))
+		*sound &= scan_text_or_null(s, &text) && hash_parse(text, &out->hash);
+	else if (slice_is(name, "parentHash"))
+		*sound &= scan_text_or_null(s, &text) && hash_parse(text, &out->parent);
+	else if (slice_is(name, "number"))
+		*sound &= scan_text_or_null(s, &text) && quantity_parse_u64(text, &out->height);
+	else if (slice_is(name, "timestamp")) {
+		*sound &= scan_text_or_null(s, &text) && quantity_parse_u64(text, &time_s) && time_s < INT64_MAX / 1000;
+		out->block_time_s = *sound ? (int64_t)time_s : 0;
+	} else
+		scan_skip(s, NULL);
+}
+
+static bool read_block(struct slice raw, struct tape_record *out)
+{
+	struct scan s = scan_begin(raw);
+	struct slice name;
+	bool sound = scan_object(&s);
+
+	while (scan_member(&s, &name))
+		read_block_member(&s, name, out, &sound);
+	return sound && !scan_failed(&s) && !hash_is_zero(&out->hash);
+}
+
+static enum err parse_block(struct slice line, struct tape_record *out, struct complaint *why)
+{
+	struct scan s = scan_begin(line);
+	struct slice name;
+
+	out->kind = TAPE_BLOCK;
+	scan_object(&s);
+	while (scan_member(&s, &name)) {
+		if (slice_is(name, "block") && !out->block.data)
+			scan_skip(&s, &out->block);
+		else if (slice_is(name, "receipts") && !out->receipts.data)
+			scan_skip(&s, &out->receipts);
+		else
+			return complain(why, E_INPUT, "unknown member \"%.*s\" beside the block",
+					(int)(name.len > 40 ? 40 : name.len), (const char *)name.data);
+	}
+	if (scan_failed(&s) || !scan_at_end(&s))
+		return complain(why, E_INPUT, "byte %zu: %s", s.error_at, s.error ? s.error : "more after the record");
+	if (!out->receipts.data || !out->block.data)
+		return complain(why, E_INPUT, "a block comes with its receipts");
+	if (!read_block(out->block, out))
+		return complain(why, E_INPUT, "block: want an object with hash, parentHash, number and timestamp");
+	if (out->receipts.data[0] != '[')
+		return complain(why, E_INPUT, "receipts: want an array");
+	return OK;
+}
+
+/* The name of the line's first member. */
+static bool is_block_line(struct slice line)
+{
+	struct scan s = scan_begin(line);
+	struct slice name;
+
+	return scan_peek(&s) == SCAN_OBJECT && scan_object(&s) && scan_member(&s, &name) &&
+	       (slice_is(name, "block") || slice_is(name, "receipts"));
+}
+
+enum err tape_parse(struct slice line, struct tape_record *out, struct complaint *why)
+{
+	memset(out, 0, sizeof(*out));
+	return is_block_line(line) ? parse_block(line, out, why) : parse_small(line, out, why);
+}
