@@ -461,7 +461,7 @@ static size_t utf8_len(const uint8_t *p)
 	return len;
 }
 
-static void put_ascii(struct buf *out, uint8_t c)
+static void put_escaped(struct buf *out, uint8_t c)
 {
 	switch (c) {
 	case '"':
@@ -474,10 +474,17 @@ static void put_ascii(struct buf *out, uint8_t c)
 		buf_put_text(out, "\\n");
 		return;
 	}
-	if (c < ' ' || c == 0x7f)
-		buf_printf(out, "\\u%04x", c);
-	else
-		buf_put_u8(out, c);
+	buf_printf(out, "\\u%04x", c);
+}
+
+/* How many bytes from @p stand for themselves. */
+static size_t plain_len(const uint8_t *p)
+{
+	size_t len = 0;
+
+	while (p[len] >= ' ' && p[len] < 0x7f && p[len] != '"' && p[len] != '\\')
+		len++;
+	return len;
 }
 
 void json_put_string(struct buf *out, const char *text)
@@ -486,10 +493,16 @@ void json_put_string(struct buf *out, const char *text)
 
 	buf_put_u8(out, '"');
 	while (*p) {
-		size_t len = utf8_len(p);
+		size_t plain = plain_len(p);
+		size_t len;
 
+		buf_put(out, p, plain);
+		p += plain;
+		len = utf8_len(p);
+		if (!*p)
+			break;
 		if (len == 1)
-			put_ascii(out, *p);
+			put_escaped(out, *p);
 		else
 			buf_put(out, len ? (const void *)p : "\xef\xbf\xbd", len ? len : 3);
 		p += len ? len : 1;

@@ -437,7 +437,8 @@ void gather_block(struct kv_txn *t, const struct gather_input *in, struct gather
 		find_attempts(t, in, i, g);
 		list_transfers(t, in, i, g);
 	}
-	qsort(g->findings, g->count, sizeof(*g->findings), by_order);
+	if (g->count)
+		qsort(g->findings, g->count, sizeof(*g->findings), by_order);
 	for (size_t i = 0; i < g->count; i++) {
 		if (!find_role(t, in, g, i))
 			g->findings[i].role = ROLE_LOOSE;

@@ -60,7 +60,7 @@ static int replay_all(int argc, char **argv, const struct replay_options *option
 	if (options->store && argc > 1)
 		return usage("replay: --store takes exactly one tape%s", "");
 	for (int i = 0; i < argc; i++) {
-		if (options->output == REPLAY_SUMMARY)
+		if (options->output == REPLAY_SUMMARY && argc > 1)
 			printf("# %s\n", argv[i]);
 		if (replay_one(argv[i], options) != EXIT_SUCCESS)
 			code = EXIT_FAILURE;
