@@ -20,6 +20,7 @@ LIBS   := -llmdb -ljansson
 SRC    := $(wildcard common/*.c store/*.c listener/*.c)
 LIB    := $(patsubst %.c,$B/%.o,$(filter-out listener/main.c,$(SRC)))
 UNIT   := $(patsubst tests/unit/%.c,$B/tests/%,$(wildcard tests/unit/test_*.c))
+REPLAY := $(patsubst tests/replay/%.c,$B/tests/%,$(wildcard tests/replay/replay_*.c))
 TOOLS  := $(if $(wildcard tests/forge.c),$B/tests/forge)
 BINARY := $(if $(wildcard listener/main.c),$B/tidemark)
 
@@ -35,6 +36,12 @@ $B/libtidemark.a: $(LIB)
 
 $B/tests/test_%: $B/tests/unit/test_%.o $B/libtidemark.a
 	$(Q)$(CC) $(FLAGS) -o $@ $^ $(LIBS) -lcmocka -lwolfssl
+
+$B/tests/replay_%: $B/tests/replay/replay_%.o $B/tests/replay/harness.o $B/libtidemark.a
+	$(Q)$(CC) $(FLAGS) -o $@ $^ $(LIBS) -lcmocka
+
+$B/tests/bench: $B/tests/bench.o $B/libtidemark.a
+	$(Q)$(CC) $(FLAGS) -o $@ $^ $(LIBS)
 
 $B/tests/forge: $(patsubst %.c,$B/%.o,$(wildcard tests/forge*.c)) $B/libtidemark.a
 	$(Q)$(CC) $(FLAGS) -o $@ $^ $(LIBS)
@@ -86,12 +93,46 @@ check-order:
 check-calls:
 	@! grep -nwE '(sprintf|strcpy|strcat|atoi|strtok|gets|scanf|alloca|gettimeofday)\(' $(SOURCES)
 
-check-units: $(UNIT)
-	@for t in $(UNIT); do echo "$$t"; $$t || exit 1; done
+# Each program prints its cases; the last line of all counts them.
+FAST   := $(UNIT) $(filter-out %_kill %_tamper,$(REPLAY))
+SLOW   := $(filter %_kill %_tamper,$(REPLAY))
+RUN    := TIDEMARK=$B/tidemark sh tests/run.sh
+
+check-fast: all $(FAST) check-source
+	@$(RUN) $(FAST)
 
 check: test-deps
-	@$(MAKE) --no-print-directory check-source check-units
+	@$(MAKE) --no-print-directory check-all
+
+check-all: all $(FAST) $(SLOW) check-source
+	@$(RUN) $(FAST) $(SLOW) tests/forge_same.sh $(if $(SAN),,tests/valgrind.sh)
+
+# What takes minutes: thousands of places, in process.
+check-long: test-deps
+	@$(MAKE) --no-print-directory check-long-all
+
+check-long-all: all $(SLOW)
+	@TIDEMARK_TAMPER_PLACES=5000 TIDEMARK_KILLS=1000 $(RUN) $(SLOW)
+
+# Figures.  BENCH_DIR is where the stores grow, up to 2 GB; on the disk that is to be measured.
+BENCH_DIR ?= $B/bench
+bench: deps
+	@$(MAKE) --no-print-directory $B/tests/bench
+	@mkdir -p $(BENCH_DIR)
+	@$B/tests/bench $(BENCH_DIR) $(wildcard ../shared/mainnet/mainnet-*.tape); code=$$?; rm -rf $(BENCH_DIR); exit $$code
+
+demo: deps
+	@$(MAKE) --no-print-directory $B/tidemark
+	@$B/tidemark replay --story fixtures/demo.tape
+
+# The git diff is the review.
+golden-update: all $(FAST)
+	@TIDEMARK_GOLDEN_UPDATE=1 $(RUN) $(FAST)
+
+fixtures: $B/tests/forge
+	@for s in fixtures/*.scn; do $B/tests/forge $$s >$${s%.scn}.tape || exit 1; done
 
 -include $(shell find $B -name '*.d' 2>/dev/null)
-.PHONY: all clean deps test-deps check check-source check-layers check-order check-calls check-units
+.PHONY: all clean deps test-deps check check-all check-fast check-long check-long-all bench demo fixtures \
+	golden-update check-source check-layers check-order check-calls
 .SECONDARY:
