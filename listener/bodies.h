@@ -8,18 +8,14 @@
 #define LISTENER_BODIES_H
 
 #include "listener/gather.h"
+#include "listener/rpc.h"
 
 #define BODIES_MAX 16
-
-struct fetch {
-	bool asked;		/* a call is under way */
-	unsigned failures;	/* one after another */
-	int64_t next_ms;	/* not asked again before */
-};
 
 struct body_witness {
 	struct witness witness;
 	unsigned readings;	/* complete ones */
+	unsigned first_who;	/* the endpoint of the first */
 	struct fetch before, after;
 	bool have_before, have_after;
 };

@@ -16,6 +16,7 @@ struct chain_config config_default(uint64_t chain_id)
 		.ahead_blocks = 8,
 		.poll_ms = 4000,
 		.retry_ms = 500,
+		.lag_blocks = 3,
 		.head_age_s = 600,
 		.promote_slice = 100,
 	};

@@ -36,6 +36,10 @@ struct chain_config {
 	unsigned ahead_blocks;		/* bodies asked for at once */
 	int64_t poll_ms;		/* between two head reads, and between two sayings of a claim */
 	int64_t retry_ms;		/* before a refused or missing answer is asked again */
+	uint64_t lag_blocks;		/* an endpoint this far below another's head is behind */
+	unsigned agree;			/* endpoints that must vouch for a tag; 0: 2 of several, else 1 */
+	int64_t tag_settle_ms;		/* before a rise that one endpoint alone says is believed; 0: at once */
+	uint64_t tag_depth_blocks;	/* a tag nearer to the head is not believed from one endpoint alone */
 	int64_t head_age_s;		/* a newest head older than this is stale */
 	unsigned promote_slice;		/* intents made final in one transaction */
 };

@@ -6,7 +6,6 @@
 
 #include <stdio.h>
 
-#define TIMEOUT_MS 10000
 #define RETRIES_AT_ONCE 3	/* a node often lacks for an instant what it just announced */
 #define RETRY_DOUBLINGS 6
 
@@ -18,7 +17,7 @@
 
 static int64_t now_ms(const struct reads *r)
 {
-	return r->rpc.loop->ops->now_ms(r->rpc.loop);
+	return r->loop->ops->now_ms(r->loop);
 }
 
 static void on_retry(struct loop_timer *timer)
@@ -28,32 +27,12 @@ static void on_retry(struct loop_timer *timer)
 	r->changed(r->ctx);
 }
 
-void reads_init(struct reads *r, struct loop *loop, const char *url, const struct chain_config *config,
-		void (*changed)(void *ctx), void *ctx)
-{
-	*r = (struct reads){
-		.rpc = { .loop = loop, .url = url, .timeout_ms = TIMEOUT_MS },
-		.config = config,
-		.changed = changed,
-		.ctx = ctx,
-		.retry = { .fire = on_retry, .ctx = r },
-	};
-}
-
-void reads_free(struct reads *r)
-{
-	r->rpc.loop->ops->timer_cancel(r->rpc.loop, &r->retry);
-	bodies_free(&r->bodies);
-	block_free(&r->notice);
-	buf_free(&r->scratch);
-}
-
 /* Asking once at a time. */
 
 static void wake_at(struct reads *r, int64_t at_ms)
 {
 	if (!r->retry.set || at_ms < r->retry.at_ms)
-		r->rpc.loop->ops->timer_set(r->rpc.loop, &r->retry, at_ms);
+		r->loop->ops->timer_set(r->loop, &r->retry, at_ms);
 }
 
 static bool may_ask(struct reads *r, struct fetch *f)
@@ -85,11 +64,59 @@ static void fetch_ended(struct reads *r, struct fetch *f, bool good)
 	f->next_ms = now_ms(r) + (r->config->retry_ms << doublings);
 }
 
-static void ask(struct reads *r, struct fetch *f, struct rpc_call call, const char *params)
+/* The one that leads stays as long as it is live. */
+static void choose_leader(struct reads *r)
+{
+	for (unsigned i = 0; i < r->provider_count; i++) {
+		unsigned next = (r->leader + i) % r->provider_count;
+
+		if (!provider_is_live(&r->providers[next]))
+			continue;
+		if (next != r->leader)
+			log_info("info: endpoint=%u leads", next);
+		r->leader = next;
+		return;
+	}
+}
+
+/* The leader first; after a failure the next one that is live. */
+static struct provider *choose_provider(struct reads *r, const struct fetch *f)
+{
+	unsigned from = f->failures ? f->who + 1 : r->leader;
+
+	for (unsigned i = 0; i < r->provider_count; i++) {
+		struct provider *p = &r->providers[(from + i) % r->provider_count];
+
+		if (provider_is_live(p))
+			return p;
+	}
+	return NULL;
+}
+
+static void start(struct reads *r, struct provider *p, struct fetch *f, struct rpc_call call, const char *params)
 {
 	f->asked = true;
+	f->who = p->index;
 	call.ctx = r;
-	rpc_start(&r->rpc, &call, params);
+	call.who = p->index;
+	rpc_start(&p->rpc, &call, params);
+}
+
+/* With no endpoint live the question waits: a change of health brings the asker here again. */
+static void ask(struct reads *r, struct fetch *f, struct rpc_call call, const char *params)
+{
+	struct provider *p = choose_provider(r, f);
+
+	if (!p)
+		return;
+	start(r, p, f, call, params);
+}
+
+/* What the answer says of the endpoint; its leader may have to change. */
+static void heard(struct reads *r, unsigned who, enum rpc_outcome outcome, bool held)
+{
+	provider_heard(&r->providers[who], outcome != RPC_FAILED, outcome != RPC_RESULT || held);
+	choose_leader(r);
 }
 
 /* The outcome as a line, for the log of what failed. */
@@ -115,10 +142,11 @@ static void learn_header(struct reads *r, const struct header *h)
 	struct link link = { h->hash, h->parent_hash, h->number };
 
 	links_add(&r->links, &link);
-	if (r->head.known && !r->head.verified && hash_eq(&r->head.hash, &h->hash)) {
-		r->head.verified = true;
-		r->head.height = h->number;
-		r->head.time_s = (int64_t)h->timestamp;
+	for (unsigned i = 0; i < r->provider_count; i++) {
+		struct head *head = &r->providers[i].head;
+
+		if (head->known && hash_eq(&head->hash, &h->hash))
+			*head = (struct head){ true, h->hash, true, h->number, (int64_t)h->timestamp };
 	}
 }
 
@@ -161,39 +189,111 @@ static void keep_block(struct reads *r)
 	slot->has_block = true;
 }
 
-void reads_on_head(struct reads *r, struct slice json)
+static void on_head(void *ctx, struct provider *p, struct slice json)
 {
-	if (take_block(r, json, "head", NULL)) {
+	struct reads *r = ctx;
+	bool good = take_block(r, json, "head", NULL);
+
+	if (good) {
 		const struct header *h = &r->notice.header;
 
-		r->head = (struct head){ true, h->hash, true, h->number, (int64_t)h->timestamp };
+		p->head = (struct head){ true, h->hash, true, h->number, (int64_t)h->timestamp };
 		keep_block(r);
 	} else if (!hash_is_zero(&r->notice.header.hash)) {
 		/* Perhaps a field was left out: what it names is asked for whole. */
-		r->head = (struct head){ .known = true, .hash = r->notice.header.hash };
+		p->head = (struct head){ .known = true, .hash = r->notice.header.hash };
 	}
+	provider_heard(p, true, good);
+	choose_leader(r);
 	reads_refresh_tags(r);
 	r->changed(r->ctx);
 }
 
-static void head_done(struct rpc_call *call, enum rpc_outcome outcome, const struct reply *reply)
+const struct head *reads_head(const struct reads *r)
 {
-	struct reads *r = call->ctx;
-
-	fetch_ended(r, &r->head_fetch, outcome == RPC_RESULT || outcome == RPC_NULL);
-	if (outcome == RPC_CANCELED)
-		return;
-	if (outcome == RPC_RESULT)
-		reads_on_head(r, reply->result);
-	else
-		r->changed(r->ctx);
+	return &r->providers[r->leader].head;
 }
 
-void reads_ask_head(struct reads *r)
+/* Who is behind: its head is far below another's. */
+static void judge_lag(struct reads *r)
 {
-	if (may_ask(r, &r->head_fetch))
-		ask(r, &r->head_fetch, (struct rpc_call){ .method = "eth_getBlockByNumber", .done = head_done },
-		    "[\"latest\",false]");
+	uint64_t highest = 0;
+
+	for (unsigned i = 0; i < r->provider_count; i++) {
+		const struct provider *p = &r->providers[i];
+
+		if (provider_is_live(p) && p->head.verified && p->head.height > highest)
+			highest = p->head.height;
+	}
+	for (unsigned i = 0; i < r->provider_count; i++) {
+		struct provider *p = &r->providers[i];
+		bool lags = p->head.verified && p->head.height + r->config->lag_blocks < highest;
+
+		provider_event(p, lags ? HEV_LAGS : HEV_CAUGHT_UP);
+	}
+}
+
+void reads_poll(struct reads *r)
+{
+	judge_lag(r);
+	choose_leader(r);
+	for (unsigned i = 0; i < r->provider_count; i++) {
+		struct provider *p = &r->providers[i];
+
+		if (p->health == HEALTH_LIVE || p->health == HEALTH_BEHIND)
+			provider_ask_head(p);
+	}
+}
+
+unsigned reads_live(const struct reads *r)
+{
+	unsigned live = 0;
+
+	for (unsigned i = 0; i < r->provider_count; i++)
+		live += provider_is_live(&r->providers[i]);
+	return live;
+}
+
+unsigned reads_agree(const struct reads *r)
+{
+	if (r->config->agree)
+		return r->config->agree;
+	return r->provider_count > 1 ? 2 : 1;
+}
+
+static void on_change(void *ctx)
+{
+	struct reads *r = ctx;
+
+	choose_leader(r);
+	r->changed(r->ctx);
+}
+
+void reads_start(struct reads *r, struct loop *loop, const char *const *urls, unsigned count,
+		 const struct chain_config *config, void (*changed)(void *ctx), void *ctx)
+{
+	struct provider_owner owner = { on_head, on_change, r };
+
+	*r = (struct reads){
+		.loop = loop,
+		.provider_count = count,
+		.config = config,
+		.changed = changed,
+		.ctx = ctx,
+		.retry = { .fire = on_retry, .ctx = r },
+	};
+	for (unsigned i = 0; i < count; i++)
+		provider_start(&r->providers[i], loop, urls[i], i, config, &owner);
+}
+
+void reads_stop(struct reads *r)
+{
+	r->loop->ops->timer_cancel(r->loop, &r->retry);
+	for (unsigned i = 0; i < r->provider_count; i++)
+		provider_stop(&r->providers[i]);
+	bodies_free(&r->bodies);
+	block_free(&r->notice);
+	buf_free(&r->scratch);
 }
 
 static void block_done(struct rpc_call *call, enum rpc_outcome outcome, const struct reply *reply)
@@ -202,10 +302,11 @@ static void block_done(struct rpc_call *call, enum rpc_outcome outcome, const st
 	struct body_slot *slot = bodies_find(&r->bodies, &call->hash);
 	bool good = outcome == RPC_RESULT && take_block(r, reply->result, "block", &call->hash);
 
-	if (slot)
-		fetch_ended(r, &slot->block_fetch, good);
 	if (outcome == RPC_CANCELED)
 		return;
+	heard(r, call->who, outcome, good);
+	if (slot)
+		fetch_ended(r, &slot->block_fetch, good);
 	if (good)
 		keep_block(r);
 	else if (outcome != RPC_RESULT)
@@ -249,6 +350,9 @@ static void number_done(struct rpc_call *call, enum rpc_outcome outcome, const s
 	bool good = outcome == RPC_RESULT && take_block(r, reply->result, "block by number", NULL) &&
 		    r->notice.header.number == call->number;
 
+	if (outcome == RPC_CANCELED)
+		return;
+	heard(r, call->who, outcome, good);
 	if (n->used && n->height == call->number) {
 		fetch_ended(r, &n->fetch, good);
 		n->known = good;
@@ -257,8 +361,7 @@ static void number_done(struct rpc_call *call, enum rpc_outcome outcome, const s
 	}
 	if (good)
 		keep_block(r);
-	if (outcome != RPC_CANCELED)
-		r->changed(r->ctx);
+	r->changed(r->ctx);
 }
 
 bool reads_number(struct reads *r, uint64_t height, uint64_t round, struct hash32 *out)
@@ -303,14 +406,16 @@ static void receipts_done(struct rpc_call *call, enum rpc_outcome outcome, const
 	struct reads *r = call->ctx;
 	struct body_slot *slot = bodies_find(&r->bodies, &call->hash);
 
+	if (outcome == RPC_CANCELED)
+		return;
 	if (outcome != RPC_RESULT)
 		RLOG_REFUSED("receipts", &call->hash, describe(outcome, reply));
 	if (slot && slot->has_block && !slot->has_receipts) {
 		slot->has_receipts = outcome == RPC_RESULT && take_receipts(r, slot, reply->result);
+		heard(r, call->who, outcome, slot->has_receipts);
 		fetch_ended(r, &slot->receipts_fetch, slot->has_receipts);
 	}
-	if (outcome != RPC_CANCELED)
-		r->changed(r->ctx);
+	r->changed(r->ctx);
 }
 
 struct body_slot *reads_body(struct reads *r, const struct hash32 *hash)
@@ -368,9 +473,13 @@ static void balance_done(struct rpc_call *call, enum rpc_outcome outcome, const 
 	struct fetch *f;
 	struct u256 v;
 
-	if (outcome == RPC_CANCELED || !slot || call->index >= slot->witness_count)
+	if (outcome == RPC_CANCELED)
 		return;
-	bw = &slot->witnesses[call->index];
+	heard(r, call->who, outcome, true);
+	/* By what was asked, not by its place: the slot may have been given up and made anew since. */
+	bw = slot ? bodies_witness(slot, &call->token, &call->account) : NULL;
+	if (!bw)
+		return;
 	f = call->kind == BEFORE ? &bw->before : &bw->after;
 	if (outcome == RPC_RESULT && result_word(reply->result, &v, &why) == OK) {
 		fetch_ended(r, f, true);
@@ -385,9 +494,8 @@ static void balance_done(struct rpc_call *call, enum rpc_outcome outcome, const 
 	r->changed(r->ctx);
 }
 
-static void ask_balance(struct reads *r, struct body_slot *slot, unsigned index, unsigned which)
+static void ask_balance(struct reads *r, struct body_slot *slot, struct body_witness *bw, unsigned which)
 {
-	struct body_witness *bw = &slot->witnesses[index];
 	struct fetch *f = which == BEFORE ? &bw->before : &bw->after;
 	const struct hash32 *at = which == BEFORE ? &slot->block.header.parent_hash : &slot->hash;
 	char token[ADDRESS_TEXT], payee[ADDRESS_TEXT], hash[HASH_TEXT], params[320];
@@ -399,8 +507,8 @@ static void ask_balance(struct reads *r, struct body_slot *slot, unsigned index,
 		 address_format(&bw->witness.token, token), address_format(&bw->witness.payee, payee) + 2,
 		 hash_format(at, hash));
 	ask(r, f,
-	    (struct rpc_call){ .method = "eth_call", .done = balance_done, .hash = slot->hash,
-			       .index = index, .kind = which }, params);
+	    (struct rpc_call){ .method = "eth_call", .done = balance_done, .hash = slot->hash, .kind = which,
+			       .token = bw->witness.token, .account = bw->witness.payee }, params);
 }
 
 static bool is_read_or_gone(const struct body_witness *bw)
@@ -412,16 +520,16 @@ bool reads_witnesses(struct reads *r, struct body_slot *slot)
 {
 	bool all = true;
 
-	for (unsigned i = 0; i < slot->witness_count; i++) {
+	for (size_t i = 0; i < slot->witness_count; i++) {
 		struct body_witness *bw = &slot->witnesses[i];
 
 		if (is_read_or_gone(bw))
 			continue;
 		all = false;
 		if (!bw->have_before)
-			ask_balance(r, slot, i, BEFORE);
+			ask_balance(r, slot, bw, BEFORE);
 		if (!bw->have_after)
-			ask_balance(r, slot, i, AFTER);
+			ask_balance(r, slot, bw, AFTER);
 	}
 	return all;
 }
@@ -432,20 +540,64 @@ void reads_witness_again(struct reads *r, struct body_slot *slot, struct body_wi
 	reads_witnesses(r, slot);
 }
 
-/* Tags. */
+/* Tags: of each endpoint its own. */
+
+static bool another_says(const struct reads *r, const struct provider *but, unsigned tag, const struct hash32 *hash)
+{
+	for (unsigned i = 0; i < r->provider_count; i++) {
+		const struct provider *p = &r->providers[i];
+		const struct tag_reading *t = &p->tags[tag];
+
+		if (p != but && provider_is_live(p) &&
+		    ((t->known && hash_eq(&t->hash, hash)) || (t->doubted && hash_eq(&t->newer, hash))))
+			return true;
+	}
+	return false;
+}
+
+/* The doubted one still stands: it is what was said now, or an ancestor of it. */
+static bool still_stands(const struct reads *r, const struct tag_reading *t, const struct hash32 *said)
+{
+	const struct link *at = links_find(&r->links, said);
+
+	while (at && !hash_eq(&at->hash, &t->newer))
+		at = links_find(&r->links, &at->parent);
+	return at != NULL;
+}
+
+/* One endpoint alone is not believed at once. */
+static void hear_tag(struct reads *r, struct provider *p, unsigned tag, const struct hash32 *said)
+{
+	struct tag_reading *t = &p->tags[tag];
+
+	if (t->known && hash_eq(&t->hash, said)) {
+		t->doubted = false;
+		return;
+	}
+	if (!t->doubted || !still_stands(r, t, said)) {
+		t->doubted = true;
+		t->newer = *said;
+		t->newer_ms = now_ms(r);
+	}
+	if (now_ms(r) - t->newer_ms < r->config->tag_settle_ms && !another_says(r, p, tag, &t->newer))
+		return;
+	t->known = true;
+	t->hash = t->newer;
+	t->doubted = false;
+}
 
 static void tag_done(struct rpc_call *call, enum rpc_outcome outcome, const struct reply *reply)
 {
 	struct reads *r = call->ctx;
-	struct tag_reading *tag = &r->tags[call->kind];
+	struct provider *p = &r->providers[call->who];
+	bool good = outcome == RPC_RESULT && take_block(r, reply->result, tag_name((enum tag)call->kind), NULL);
 
-	fetch_ended(r, &tag->fetch, true);
+	fetch_ended(r, &p->tags[call->kind].fetch, true);
 	if (outcome == RPC_CANCELED)
 		return;
-	if (outcome == RPC_RESULT && take_block(r, reply->result, tag_name((enum tag)call->kind), NULL)) {
-		tag->known = true;
-		tag->hash = r->notice.header.hash;
-	}
+	heard(r, call->who, outcome, good);
+	if (good)
+		hear_tag(r, p, call->kind, &r->notice.header.hash);
 	r->changed(r->ctx);
 }
 
@@ -460,17 +612,19 @@ static bool policy_uses(const struct chain_config *c, enum tag tag)
 
 void reads_refresh_tags(struct reads *r)
 {
-	for (unsigned tag = TAG_SAFE; tag < TAGS; tag++)
-		r->tags[tag].wanted = policy_uses(r->config, (enum tag)tag);
+	for (unsigned i = 0; i < r->provider_count; i++) {
+		for (unsigned tag = TAG_SAFE; tag < TAGS; tag++)
+			r->providers[i].tags[tag].wanted = policy_uses(r->config, (enum tag)tag);
+	}
 }
 
-bool reads_tags(struct reads *r)
+static bool ask_tags(struct reads *r, struct provider *p)
 {
 	bool all = true;
 	char params[48];
 
 	for (unsigned i = TAG_SAFE; i < TAGS; i++) {
-		struct tag_reading *tag = &r->tags[i];
+		struct tag_reading *tag = &p->tags[i];
 
 		if (!tag->wanted && !tag->fetch.asked)
 			continue;
@@ -479,10 +633,93 @@ bool reads_tags(struct reads *r)
 			continue;
 		tag->wanted = false;
 		snprintf(params, sizeof(params), "[\"%s\",false]", tag_name((enum tag)i));
-		ask(r, &tag->fetch,
-		    (struct rpc_call){ .method = "eth_getBlockByNumber", .done = tag_done, .kind = i }, params);
+		start(r, p, &tag->fetch,
+		      (struct rpc_call){ .method = "eth_getBlockByNumber", .done = tag_done, .kind = i }, params);
 	}
 	return all;
+}
+
+bool reads_tags(struct reads *r)
+{
+	bool all = true;
+
+	for (unsigned i = 0; i < r->provider_count; i++) {
+		if (provider_is_live(&r->providers[i]))
+			all &= ask_tags(r, &r->providers[i]);
+	}
+	return all;
+}
+
+/* The floor: what each says of our last final block. */
+
+static void floor_done(struct rpc_call *call, enum rpc_outcome outcome, const struct reply *reply)
+{
+	struct reads *r = call->ctx;
+	struct floor_reading *f = &r->providers[call->who].floor;
+	bool good = outcome == RPC_RESULT && take_block(r, reply->result, "final block", NULL) &&
+		    r->notice.header.number == call->number;
+
+	if (outcome == RPC_CANCELED)
+		return;
+	heard(r, call->who, outcome, good);
+	fetch_ended(r, &f->fetch, good);
+	if (good && f->height == call->number) {
+		f->known = true;
+		f->hash = r->notice.header.hash;
+	}
+	r->changed(r->ctx);
+}
+
+static bool ask_floor(struct reads *r, struct provider *p, uint64_t height, uint64_t round)
+{
+	struct floor_reading *f = &p->floor;
+	char params[48];
+
+	if (f->height != height || f->round != round) {
+		f->height = height;
+		f->round = round;
+		f->known = false;
+	}
+	if (f->known || !may_ask(r, &f->fetch))
+		return f->known;
+	snprintf(params, sizeof(params), "[\"0x%llx\",false]", (unsigned long long)height);
+	start(r, p, &f->fetch,
+	      (struct rpc_call){ .method = "eth_getBlockByNumber", .done = floor_done, .number = height }, params);
+	return false;
+}
+
+bool reads_floor(struct reads *r, uint64_t height, const struct hash32 *ours, uint64_t round,
+		 struct floor_vote *out)
+{
+	bool all = true;
+
+	*out = (struct floor_vote){ 0 };
+	for (unsigned i = 0; i < r->provider_count; i++) {
+		struct provider *p = &r->providers[i];
+
+		if (!provider_is_live(p))
+			continue;
+		if (!ask_floor(r, p, height, round)) {
+			all = false;
+		} else if (hash_eq(&p->floor.hash, ours)) {
+			out->ours++;
+		} else {
+			out->others++;
+			out->other = p->floor.hash;
+		}
+	}
+	return all && out->ours + out->others > 0;
+}
+
+void reads_set_aside(struct reads *r, const struct hash32 *ours)
+{
+	for (unsigned i = 0; i < r->provider_count; i++) {
+		struct provider *p = &r->providers[i];
+
+		if (provider_is_live(p) && p->floor.known && !hash_eq(&p->floor.hash, ours))
+			provider_event(p, HEV_LIED);
+	}
+	choose_leader(r);
 }
 
 /* Where a transaction is. */
@@ -494,7 +731,10 @@ static void tx_done(struct rpc_call *call, enum rpc_outcome outcome, const struc
 	struct complaint why;
 	bool good = outcome == RPC_NULL;
 
-	if (outcome == RPC_CANCELED || !hash_eq(&call->hash, &tx->tx_hash))
+	if (outcome == RPC_CANCELED)
+		return;
+	heard(r, call->who, outcome, true);
+	if (!hash_eq(&call->hash, &tx->tx_hash))
 		return;
 	tx->mined = false;
 	if (outcome == RPC_RESULT) {

@@ -13,18 +13,11 @@
 
 #include "listener/bodies.h"
 #include "listener/fork.h"
-#include "listener/rpc.h"
+#include "listener/provider.h"
 
 #define NUMBERED_MAX 32
 
-/* A head as announced; what is more than its hash is known once its header verified. */
-struct head {
-	bool known;
-	struct hash32 hash;
-	bool verified;
-	uint64_t height;
-	int64_t time_s;
-};
+#define PROVIDERS_MAX 8
 
 /* Which block a node says stands at a height. */
 struct numbered {
@@ -47,40 +40,37 @@ struct tx_place {
 	struct fetch fetch;
 };
 
-struct tag_reading {
-	bool wanted;
-	bool known;
-	struct hash32 hash;
-	struct fetch fetch;
-};
-
 struct reads {
-	struct rpc rpc;
+	struct loop *loop;
+	struct provider providers[PROVIDERS_MAX];
+	unsigned provider_count;
+	unsigned leader;		/* whose head we follow */
 	const struct chain_config *config;
 	void (*changed)(void *ctx);
 	void *ctx;
 	struct loop_timer retry;
 	struct links links;
 	struct bodies bodies;
-	struct head head;		/* the newest that was announced or read */
-	struct fetch head_fetch;
 	struct numbered numbered[NUMBERED_MAX];
-	struct tag_reading tags[TAGS];
 	struct tx_place tx;
 	struct buf scratch;		/* of verify */
 	struct block notice;		/* of a head's notification */
 	uint64_t refused;		/* answers that did not hold */
 };
 
-void reads_init(struct reads *r, struct loop *loop, const char *url, const struct chain_config *config,
-		void (*changed)(void *ctx), void *ctx);
+/* Connect to the endpoints; @urls are borrowed.  @r stays where it is until reads_stop(). */
+void reads_start(struct reads *r, struct loop *loop, const char *const *urls, unsigned count,
+		 const struct chain_config *config, void (*changed)(void *ctx), void *ctx);
 /* All its calls must have ended. */
-void reads_free(struct reads *r);
+void reads_stop(struct reads *r);
 
-/* A notification carried this header. */
-void reads_on_head(struct reads *r, struct slice json);
-/* Ask for the latest block; r->head tells when it is there. */
-void reads_ask_head(struct reads *r);
+/* The leader's head: the candidate that we follow. */
+const struct head *reads_head(const struct reads *r);
+/* A poll: ask every endpoint for its head, judge who is behind. */
+void reads_poll(struct reads *r);
+/* Live endpoints, and how many must agree on a tag. */
+unsigned reads_live(const struct reads *r);
+unsigned reads_agree(const struct reads *r);
 
 /* Ask for the header of @hash; the links have it when it is there. */
 void reads_ask_header(struct reads *r, const struct hash32 *hash);
@@ -96,10 +86,23 @@ bool reads_witnesses(struct reads *r, struct body_slot *slot);
 /* Read the balance once more: it does not fit the logs. */
 void reads_witness_again(struct reads *r, struct body_slot *slot, struct body_witness *w);
 
-/* Read the tags that the policy uses again. */
+/* Read the tags that the policy uses again, on every live endpoint. */
 void reads_refresh_tags(struct reads *r);
 /* Ask what is still wanted; true if every wanted tag was answered. */
 bool reads_tags(struct reads *r);
+
+/*
+ * What the live endpoints say stands at @height, read in this @round: each
+ * is asked.  False: not all answered yet.
+ */
+struct floor_vote {
+	unsigned ours, others;
+	struct hash32 other;		/* one that is not ours */
+};
+bool reads_floor(struct reads *r, uint64_t height, const struct hash32 *ours, uint64_t round,
+		 struct floor_vote *out);
+/* Set aside those that say another; the leader may change. */
+void reads_set_aside(struct reads *r, const struct hash32 *ours);
 
 /* Where the node says @tx_hash is; false: not known yet, and asked. */
 bool reads_tx(struct reads *r, const struct hash32 *tx_hash, struct tx_place *out);

@@ -28,6 +28,7 @@ struct replay {
 	uint64_t resume_line;		/* of an earlier run; 0: none */
 	uint64_t line;			/* being worked off */
 	uint64_t printed;		/* the last event given to stdout */
+	bool out_failed;		/* it takes no more: the replay ends */
 	bool clock_runs;
 	struct buf *held;		/* lines that came before the clock's start */
 	size_t held_count;
@@ -58,16 +59,19 @@ static void on_committed(void *ctx)
 {
 	struct replay *r = ctx;
 	struct kv_txn t = kv_begin_read(r->kv);
-	uint64_t last = outbox_last(&t);
+	uint64_t last = outbox_last(&t), at = r->printed;
 	struct slice body;
 
-	while (r->printed < last && outbox_get(&t, r->printed + 1, &body)) {
+	while (at < last && outbox_get(&t, at + 1, &body)) {
 		print_event(r, body);
-		r->printed++;
+		at++;
 	}
 	if (kv_end_read(&t))
 		log_broken("broken: events cannot be read");
-	fflush(r->options->out);
+	if (fflush(r->options->out) || ferror(r->options->out))
+		r->out_failed = r->tracker.stopped = true;
+	else
+		r->printed = at;
 }
 
 static void on_applied(void *ctx, uint64_t height, const struct hash32 *hash)
@@ -176,12 +180,13 @@ static void settle_down(struct replay *r)
 
 static enum err start_tracker(struct replay *r)
 {
+	static const char *const url = "tape:";
 	struct tracker_watcher watcher = { on_committing, on_committed, on_applied, on_rolled_back, r };
 	enum err err;
 
 	if (r->started)
 		return OK;
-	err = tracker_start(&r->tracker, tapenode_loop(r->node), r->kv, "tape:", &r->config, &watcher, r->why);
+	err = tracker_start(&r->tracker, tapenode_loop(r->node), r->kv, &url, 1, &r->config, &watcher, r->why);
 	r->started = err == OK;
 	if (r->started)
 		settle_down(r);
@@ -207,6 +212,8 @@ static enum err work_record(struct replay *r, struct tape_record *rec)
 		err = work_wish(r, rec);
 	if (!err && !done)
 		settle_down(r);
+	if (!err && r->out_failed)
+		err = complain(r->why, E_IO, "the output cannot be written");
 	return err ? err : r->tracker.err;
 }
 
@@ -427,6 +434,8 @@ enum err replay(const char *name, int fd, const struct replay_options *options, 
 	stop(&r);
 	if (r.story)
 		story_free(r.story, !err);
+	if (!err && (fflush(options->out) || ferror(options->out)))
+		err = complain(why, E_IO, "%s: the output cannot be written", name);
 	if (r.kv)
 		kv_close(r.kv);
 	for (size_t i = 0; i < r.held_count; i++)

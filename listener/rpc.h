@@ -39,7 +39,8 @@ struct rpc_call {
 	struct hash32 hash;
 	uint64_t number;
 	unsigned kind;
-	unsigned index;
+	struct address token, account;
+	unsigned who;
 
 	uint64_t id;			/* rpc's own from here on */
 	struct buf body;
@@ -48,6 +49,14 @@ struct rpc_call {
 
 /* Start a call of @method; @params is the JSON array.  *@call is copied. */
 void rpc_start(struct rpc *rpc, const struct rpc_call *call, const char *params);
+
+/* One question, asked once at a time. */
+struct fetch {
+	bool asked;			/* a call is under way */
+	unsigned failures;		/* one after another */
+	int64_t next_ms;		/* not asked again before */
+	unsigned who;			/* the endpoint asked last */
+};
 
 /* True if the error says that the state or the history is gone for good, not for the moment. */
 bool rpc_is_gone(const struct reply *reply);

@@ -1,7 +1,6 @@
 #include "listener/tracker.h"
 
 #include "common/log.h"
-#include "common/scan.h"
 #include "listener/settle.h"
 #include "store/sightings.h"
 
@@ -84,7 +83,7 @@ static bool commit(struct tracker *tr, struct commit *c)
 /* The operator's block is on the head's branch. */
 static bool is_accepted(const struct tracker *tr)
 {
-	const struct link *at = links_find(&tr->reads.links, &tr->reads.head.hash);
+	const struct link *at = links_find(&tr->reads.links, &reads_head(&tr->reads)->hash);
 
 	while (tr->chain.accepted && at) {
 		if (hash_eq(&at->hash, &tr->chain.accepted_hash))
@@ -252,7 +251,7 @@ static void after_block(struct tracker *tr, const struct commit *c, uint64_t old
 static bool apply_next(struct tracker *tr, const struct hash32 *head, const struct fork_plan *plan)
 {
 	uint64_t old_tip = window_tip_height(&tr->window);
-	bool catching_up = plan->path_count > 1 || !hash_eq(&plan->path[0], &tr->reads.head.hash);
+	bool catching_up = plan->path_count > 1 || !hash_eq(&plan->path[0], &reads_head(&tr->reads)->hash);
 	struct commit c = {
 		.body = block_body,
 		.slot = whole_body(tr, &plan->path[0], catching_up, 0),
@@ -331,7 +330,7 @@ static void latch_body(struct kv_txn *t, struct commit *c)
 		settle_floor(tr->config, chain, &chain->latch_height);
 		chain->latch_ours = *window_at(&tr->window, chain->latch_height);
 		chain->latch_theirs = c->theirs;
-		chain->latch_head = tr->reads.head.hash;
+		chain->latch_head = reads_head(&tr->reads)->hash;
 		e.watermark = (struct block_ref){ true, chain->latch_height, chain->latch_ours };
 		e.claimed = (struct block_ref){ true, chain->latch_height, chain->latch_theirs };
 		list_settled_above(t, c, &e, names);
@@ -340,40 +339,49 @@ static void latch_body(struct kv_txn *t, struct commit *c)
 	chain_put(t, tr->config->chain_id, chain);
 }
 
-/* The head's branch would undo a final block: the node must deny ours twice. */
+/*
+ * The head's branch would undo a final block.  By some of the endpoints: those
+ * are set aside.  By all, twice, a poll apart: the chain is latched.
+ */
 static void hear_violation(struct tracker *tr, const struct fork_plan *plan)
 {
 	struct commit c = { .body = latch_body, .latch = true, .branch.ancestor = plan->ancestor };
+	struct floor_vote vote;
 	const struct hash32 *ours;
 	uint64_t floor;
 
 	settle_floor(tr->config, &tr->chain, &floor);
 	ours = window_at(&tr->window, floor);
-	if (!ours || !reads_number(&tr->reads, floor, tr->round, &c.theirs))
+	if (!ours || !reads_floor(&tr->reads, floor, ours, tr->round, &vote))
 		return;
-	if (hash_eq(&c.theirs, ours)) {
+	if (vote.others == 0) {
 		tr->denial.said = false;
 		return;
 	}
 	if (!tr->denial.said)
 		TLOG(LOG_ODD, tr, "odd: a node denies our final block height=%llu", , (unsigned long long)floor);
-	if (!said_twice(tr, &tr->denial, &c.theirs))
+	if (!said_twice(tr, &tr->denial, &vote.other))
 		return;
+	if (vote.ours) {
+		tr->denial.said = false;
+		reads_set_aside(&tr->reads, ours);
+		return;
+	}
 	TLOG(LOG_ODD, tr, "odd: latched height=%llu", , (unsigned long long)floor);
+	c.theirs = vote.other;
 	/* Crash before: the claim is heard again.  After: latched until proof or an operator lifts it. */
 	commit(tr, &c);
 }
 
-/* Latched: it falls by itself only when the node has our final block again. */
+/* Latched: it falls by itself only when every live endpoint has our final block again. */
 static void hear_latched(struct tracker *tr)
 {
 	struct commit c = { .body = latch_body, .latch = false };
-	struct hash32 now;
+	struct floor_vote vote;
 
-	if (!reads_number(&tr->reads, tr->chain.latch_height, tr->round, &now) ||
-	    !hash_eq(&now, &tr->chain.latch_ours))
+	if (!reads_floor(&tr->reads, tr->chain.latch_height, &tr->chain.latch_ours, tr->round, &vote) || vote.others)
 		return;
-	TLOG(LOG_ODD, tr, "odd: the latch fell, the node has our blocks again height=%llu", ,
+	TLOG(LOG_ODD, tr, "odd: the latch fell, the nodes have our blocks again height=%llu", ,
 	     (unsigned long long)tr->chain.latch_height);
 	tr->denial.said = false;
 	/* Crash before: latched, and proven again.  After: nothing had been changed. */
@@ -390,17 +398,22 @@ static struct fork_limits limits_of(const struct tracker *tr)
 	return limits;
 }
 
+static bool needs_header(struct tracker *tr, const struct hash32 *hash)
+{
+	reads_ask_header(&tr->reads, hash);
+	return links_find(&tr->reads.links, hash) != NULL;
+}
+
 /* The first head: we stand just below it. */
 static bool find_start(struct tracker *tr)
 {
-	const struct link *head = links_find(&tr->reads.links, &tr->reads.head.hash);
+	const struct hash32 *hash = &reads_head(&tr->reads)->hash;
+	const struct link *head = links_find(&tr->reads.links, hash);
 
 	if (tr->window.count)
 		return true;
-	if (!head) {
-		reads_ask_header(&tr->reads, &tr->reads.head.hash);
-		return links_find(&tr->reads.links, &tr->reads.head.hash) != NULL;
-	}
+	if (!head)
+		return needs_header(tr, hash);
 	window_push(&tr->window, head->height - 1, &head->parent);
 	return true;
 }
@@ -426,12 +439,6 @@ static bool forward(struct tracker *tr, const struct fork_plan *far)
 	return false;
 }
 
-static bool needs_header(struct tracker *tr, const struct hash32 *hash)
-{
-	reads_ask_header(&tr->reads, hash);
-	return links_find(&tr->reads.links, hash) != NULL;
-}
-
 static void set_trouble(struct tracker *tr, enum tracker_trouble trouble)
 {
 	static const char *const names[] = {
@@ -439,6 +446,7 @@ static void set_trouble(struct tracker *tr, enum tracker_trouble trouble)
 		[TROUBLE_STALE] = "stale",
 		[TROUBLE_UNLINKED] = "unlinked",
 		[TROUBLE_LATCHED] = "latched",
+		[TROUBLE_ALONE] = "fewer endpoints live than must agree",
 	};
 
 	if (trouble != tr->trouble)
@@ -449,7 +457,7 @@ static void set_trouble(struct tracker *tr, enum tracker_trouble trouble)
 /* One step towards the head; true if it may be asked at once for the next. */
 static bool follow(struct tracker *tr, bool *current)
 {
-	const struct hash32 *head = &tr->reads.head.hash;
+	const struct hash32 *head = &reads_head(&tr->reads)->hash;
 	struct fork_limits limits = limits_of(tr);
 	struct fork_plan plan;
 
@@ -504,14 +512,35 @@ static bool resolve_tag(struct tracker *tr, const struct hash32 *tag, uint64_t *
 	return ours && hash_eq(ours, &at->hash);
 }
 
+/* The highest block at or below the believed tag of so many endpoints as must agree. */
+static bool agreed_tag(struct tracker *tr, unsigned tag, uint64_t *height)
+{
+	uint64_t heights[PROVIDERS_MAX], h;
+	unsigned count = 0, agree = reads_agree(&tr->reads);
+
+	for (unsigned i = 0; i < tr->reads.provider_count; i++) {
+		const struct provider *p = &tr->reads.providers[i];
+		unsigned at = count;
+
+		if (!provider_is_live(p) || !p->tags[tag].known || !resolve_tag(tr, &p->tags[tag].hash, &h))
+			continue;
+		for (; at > 0 && heights[at - 1] < h; at--)
+			heights[at] = heights[at - 1];
+		heights[at] = h;
+		count++;
+	}
+	if (count < agree)
+		return false;
+	*height = heights[agree - 1];
+	return agree > 1 || *height + tr->config->tag_depth_blocks <= window_tip_height(&tr->window);
+}
+
 static struct finality_view view_of(struct tracker *tr)
 {
 	struct finality_view view = { .tip_height = window_tip_height(&tr->window) };
 
-	for (unsigned tag = TAG_SAFE; tag < TAGS; tag++) {
-		if (tr->reads.tags[tag].known)
-			view.known[tag] = resolve_tag(tr, &tr->reads.tags[tag].hash, &view.height[tag]);
-	}
+	for (unsigned tag = TAG_SAFE; tag < TAGS; tag++)
+		view.known[tag] = agreed_tag(tr, tag, &view.height[tag]);
 	return view;
 }
 
@@ -529,8 +558,17 @@ static void deadline_body(struct kv_txn *t, struct commit *c)
 
 static bool is_stale(const struct tracker *tr)
 {
-	return tr->reads.head.verified &&
-	       now_ms(tr) > (tr->reads.head.time_s + tr->config->head_age_s) * 1000;
+	const struct head *head = reads_head(&tr->reads);
+
+	return head->verified && now_ms(tr) > (head->time_s + tr->config->head_age_s) * 1000;
+}
+
+/* Why nothing may settle now. */
+static enum tracker_trouble settling_trouble(const struct tracker *tr)
+{
+	if (is_stale(tr))
+		return TROUBLE_STALE;
+	return reads_live(&tr->reads) < reads_agree(&tr->reads) ? TROUBLE_ALONE : TROUBLE_NONE;
 }
 
 /* What a look, before any write, says there is to do. */
@@ -554,12 +592,9 @@ static bool finalize(struct tracker *tr, bool current)
 
 	if (!tr->chain.has_tip || tr->chain.latched || !reads_tags(&tr->reads))
 		return false;
-	if (is_stale(tr)) {
-		set_trouble(tr, TROUBLE_STALE);
+	set_trouble(tr, settling_trouble(tr));
+	if (tr->trouble != TROUBLE_NONE)
 		return false;
-	}
-	if (tr->trouble == TROUBLE_STALE)
-		set_trouble(tr, TROUBLE_NONE);
 	c.view = view_of(tr);
 	work = has_finality_work(tr, &c.view, &deadlines);
 	if (!work && !(deadlines && current))
@@ -683,7 +718,7 @@ void tracker_run(struct tracker *tr)
 		hear_latched(tr);
 		return;
 	}
-	if (tr->reads.head.known) {
+	if (reads_head(&tr->reads)->known) {
 		while (follow(tr, &current)) {
 			if (tr->stopped)
 				return;
@@ -707,27 +742,8 @@ static void on_poll(struct loop_timer *timer)
 	struct tracker *tr = timer->ctx;
 
 	tr->round++;
-	reads_ask_head(&tr->reads);
+	reads_poll(&tr->reads);
 	tr->loop->ops->timer_set(tr->loop, timer, now_ms(tr) + tr->config->poll_ms);
-}
-
-static void on_open(struct loop_socket *socket)
-{
-	struct tracker *tr = socket->ctx;
-
-	tr->loop->ops->socket_send(tr->loop, socket,
-		slice_of_text("{\"jsonrpc\":\"2.0\",\"id\":1,\"method\":\"eth_subscribe\",\"params\":[\"newHeads\"]}"));
-	reads_ask_head(&tr->reads);
-}
-
-static void on_message(struct loop_socket *socket, struct slice text)
-{
-	struct tracker *tr = socket->ctx;
-	struct complaint why;
-	struct reply reply;
-
-	if (reply_decode(text, &reply, &why) == OK && reply.kind == REPLY_NOTICE)
-		reads_on_head(&tr->reads, reply.result);
 }
 
 static void load_body(struct kv_txn *t, struct tracker *tr, struct complaint *why)
@@ -762,17 +778,15 @@ static void load(struct kv_txn *t, void *ctx)
 	load_body(t, l->tr, l->why);
 }
 
-enum err tracker_start(struct tracker *tr, struct loop *loop, struct kv *kv, const char *url,
-		       const struct chain_config *config, const struct tracker_watcher *watcher,
+enum err tracker_start(struct tracker *tr, struct loop *loop, struct kv *kv,
+		       const char *const *urls, unsigned url_count, const struct chain_config *config, const struct tracker_watcher *watcher,
 		       struct complaint *why)
 {
 	struct load l = { tr, why };
 	enum err err;
 
 	*tr = (struct tracker){ .loop = loop, .kv = kv, .config = config, .watcher = *watcher };
-	tr->socket = (struct loop_socket){ .url = url, .opened = on_open, .message = on_message, .ctx = tr };
 	tr->poll = (struct loop_timer){ .fire = on_poll, .ctx = tr };
-	reads_init(&tr->reads, loop, url, config, on_change, tr);
 	why->text[0] = '\0';
 	/* Crash before: no genesis is kept.  After: it is, and nothing else. */
 	err = kv_write(kv, load, &l);
@@ -784,7 +798,7 @@ enum err tracker_start(struct tracker *tr, struct loop *loop, struct kv *kv, con
 		return err;
 	}
 	trim_window(tr);
-	loop->ops->socket_open(loop, &tr->socket);
+	reads_start(&tr->reads, loop, urls, url_count, config, on_change, tr);
 	loop->ops->timer_set(loop, &tr->poll, now_ms(tr) + config->poll_ms);
 	return OK;
 }
@@ -793,8 +807,7 @@ void tracker_stop(struct tracker *tr)
 {
 	tr->stopped = true;
 	tr->loop->ops->timer_cancel(tr->loop, &tr->poll);
-	tr->loop->ops->socket_close(tr->loop, &tr->socket);
-	reads_free(&tr->reads);
+	reads_stop(&tr->reads);
 	gather_free(&tr->gather);
 	window_free(&tr->window);
 }

@@ -21,6 +21,7 @@ enum tracker_trouble {
 	TROUBLE_STALE,
 	TROUBLE_UNLINKED,
 	TROUBLE_LATCHED,
+	TROUBLE_ALONE,		/* fewer endpoints live than must agree */
 };
 
 /* Something was said that must be said twice, a poll apart. */
@@ -48,7 +49,6 @@ struct tracker {
 	const struct chain_config *config;
 	struct tracker_watcher watcher;
 	struct reads reads;
-	struct loop_socket socket;
 	struct loop_timer poll;
 	struct gather gather;
 	struct window window;
@@ -63,11 +63,12 @@ struct tracker {
 };
 
 /*
- * Begin at what the store holds; connects to @url.  E_GENESIS, E_CORRUPT or E_IO with
+ * Begin at what the store holds; connects to the endpoints @urls, which are borrowed.  E_GENESIS, E_CORRUPT or E_IO with
  * @why.  On OK ended with tracker_stop().
  */
 MUST_CHECK enum err tracker_start(struct tracker *tr, struct loop *loop, struct kv *kv,
-				  const char *url, const struct chain_config *config,
+				  const char *const *urls, unsigned url_count,
+				  const struct chain_config *config,
 				  const struct tracker_watcher *watcher, struct complaint *why);
 void tracker_stop(struct tracker *tr);
 

@@ -1,0 +1,108 @@
+/*
+ * provider - one endpoint: its socket, its requests, what it says of head,
+ * tags and our last final block, and its health.
+ *
+ * Its health is a table with every cell filled, so that no peer can abort us.
+ * An endpoint that cannot be reached, lags, lies or contradicts is set aside and
+ * counted; what it taught stays, since everything is proven by hash.
+ */
+#ifndef LISTENER_PROVIDER_H
+#define LISTENER_PROVIDER_H
+
+#include "listener/config.h"
+#include "listener/rpc.h"
+
+enum health {
+	HEALTH_CONNECTING,
+	HEALTH_LIVE,
+	HEALTH_BEHIND,		/* its head is old beside another's */
+	HEALTH_BACKOFF,		/* closed, silent or set aside: tried again later */
+};
+#define HEALTHS 4
+
+enum health_event {
+	HEV_OPENED,		/* the socket is open and subscribed */
+	HEV_CLOSED,
+	HEV_SILENT,		/* several requests in a row had no usable answer */
+	HEV_LIED,		/* several answers in a row did not hold, or it denies what is final */
+	HEV_LAGS,
+	HEV_CAUGHT_UP,
+	HEV_RETRY,		/* the time to wait is over */
+};
+#define HEALTH_EVENTS 7
+
+const char *health_name(enum health h);
+/* The table as text, one line a cell, for the golden file. */
+void health_print_table(struct buf *out);
+
+/* A head as announced; what is more than its hash is known once its header verified. */
+struct head {
+	bool known;
+	struct hash32 hash;
+	bool verified;
+	uint64_t height;
+	int64_t time_s;
+};
+
+/* What it says of a tag.  Believed by the rules of DESIGN, "Watermarks". */
+struct tag_reading {
+	bool wanted;
+	bool known;
+	struct hash32 hash;	/* the believed one */
+	bool doubted;		/* a newer one waits to be believed */
+	struct hash32 newer;
+	int64_t newer_ms;	/* first heard then */
+	struct fetch fetch;
+};
+
+/* What it says stands at the height of our lowest watermark. */
+struct floor_reading {
+	uint64_t height;
+	uint64_t round;
+	bool known;
+	struct hash32 hash;
+	struct fetch fetch;
+};
+
+struct provider;
+
+/* Who owns it: told what happens, from the loop's turn. */
+struct provider_owner {
+	void (*on_head)(void *ctx, struct provider *p, struct slice header);
+	void (*changed)(void *ctx);
+	void *ctx;
+};
+
+struct provider {
+	const char *url;		/* borrowed */
+	unsigned index;
+	struct provider_owner owner;
+	const struct chain_config *config;
+	struct rpc rpc;
+	struct loop_socket socket;
+	struct loop_timer retry;
+	enum health health;
+	unsigned closings;		/* one after another: the wait doubles */
+	unsigned silences, lies;	/* in a row */
+	uint64_t set_aside;		/* times */
+	struct head head;
+	struct fetch head_fetch;
+	struct tag_reading tags[TAGS];
+	struct floor_reading floor;
+};
+
+/* Connect.  @p stays where it is until provider_stop(). */
+void provider_start(struct provider *p, struct loop *loop, const char *url, unsigned index,
+		    const struct chain_config *config, const struct provider_owner *owner);
+/* All its calls must have ended. */
+void provider_stop(struct provider *p);
+
+/* A request of it ended: @answered with something usable, which @held. */
+void provider_heard(struct provider *p, bool answered, bool held);
+void provider_event(struct provider *p, enum health_event ev);
+bool provider_is_live(const struct provider *p);
+
+/* Ask for its latest block; on_head tells. */
+void provider_ask_head(struct provider *p);
+
+#endif
