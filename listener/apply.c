@@ -22,23 +22,59 @@ void apply_end(struct apply *a)
 	a->undone = NULL;
 }
 
+/* The transfers of a transaction. */
+
+static struct transfer_row *load_transfers(struct kv_txn *t, const struct sighting_at *at,
+					   const struct sighting_row *s, size_t *count)
+{
+	struct transfer_row *rows = NULL;
+	size_t cap = 32;
+
+	do {
+		cap *= 2;
+		rows = xrealloc(rows, cap * sizeof(*rows));
+		*count = transfers_of(t, at->chain, at->height, &s->block_hash, at->tx_index, rows, cap);
+	} while (*count == cap);
+	return rows;
+}
+
+struct transfer_row *apply_transfers(struct kv_txn *t, const struct sighting_at *at, const struct sighting_row *s,
+				     const struct intent *i, size_t *count)
+{
+	size_t all, kept = 0;
+	struct transfer_row *rows = load_transfers(t, at, s, &all);
+	struct claim_row claim;
+
+	for (size_t k = 0; k < all; k++) {
+		if (!address_eq(&rows[k].token, &i->token) || !address_eq(&rows[k].to, &i->payee))
+			continue;
+		rows[kept] = rows[k];
+		if (claim_get(t, at->chain, &rows[kept].tx_hash, rows[kept].ordinal, &claim)) {
+			rows[kept].owner_kind = claim.kind;
+			rows[kept].owner = claim.row;
+		}
+		kept++;
+	}
+	*count = kept;
+	return rows;
+}
+
 /* Evidence. */
 
 static void add_transfers(struct kv_txn *t, const struct sighting_at *at, const struct sighting_row *s,
 			  const struct intent *i, struct evidence *e)
 {
-	struct transfer_row all[64];
-	size_t count = transfers_of(t, at->chain, at->height, &s->block_hash, at->tx_index, all, ARRAY_SIZE(all));
+	size_t count;
+	struct transfer_row *all = apply_transfers(t, at, s, i, &count);
 
 	for (size_t k = 0; k < count; k++) {
 		if (all[k].owner_kind == OWNER_NONE ? s->verdict == VERDICT_PAID : all[k].owner != i->row)
-			continue;
-		if (!address_eq(&all[k].token, &i->token) || !address_eq(&all[k].to, &i->payee))
 			continue;
 		if (e->transfer_count < EVIDENCE_TRANSFERS_MAX)
 			e->transfers[e->transfer_count] = all[k];
 		e->transfer_count++;
 	}
+	free(all);
 }
 
 struct evidence apply_evidence(struct kv_txn *t, const struct sighting_at *at,
@@ -64,23 +100,46 @@ struct evidence apply_evidence(struct kv_txn *t, const struct sighting_at *at,
 	return e;
 }
 
+/* What a sighting adds to the sum that chooses the tier: its intent's amount; or, of the one at hand, what was paid. */
+static struct u256 weight_of(struct kv_txn *t, const struct sighting_at *place, const struct sighting_row *s,
+			     bool at_hand)
+{
+	struct intent i;
+
+	if (place->row && intents_get(t, place->row, &i) && i.has_tx && hash_eq(&i.tx_hash, &s->tx_hash))
+		return i.amount;
+	return at_hand ? s->sum : u256_from_u64(0);
+}
+
 /* The sum of the intents that the transaction pays chooses the tier. */
 uint8_t apply_tier(struct kv_txn *t, const struct chain_config *config, const struct sighting_at *at)
 {
 	struct sighting_at place = { at->chain, at->height, at->tx_index, 0, 0 };
 	struct u256 sum = { 0 };
 	struct sighting_row s;
-	struct intent i;
 
 	if (config->finality.tier_count == 1)
 		return 0;
 	for (; sighting_next_in_tx(t, &place, &s); sighting_step(&place)) {
-		if (!place.row || !intents_get(t, place.row, &i) || !i.has_tx || !hash_eq(&i.tx_hash, &s.tx_hash))
-			continue;
-		if (!u256_add(&sum, &i.amount, &sum))
+		bool at_hand = place.ordinal == at->ordinal && place.row == at->row;
+		struct u256 weight = weight_of(t, &place, &s, at_hand);
+
+		if (!u256_add(&sum, &weight, &sum))
 			return (uint8_t)(config->finality.tier_count - 1);
 	}
 	return (uint8_t)finality_tier_of(&config->finality, &sum);
+}
+
+bool apply_is_pending(struct kv_txn *t, const struct chain_config *config, const struct sighting_at *at)
+{
+	bool pending = false;
+
+	for (unsigned tier = 0; tier < config->finality.tier_count; tier++) {
+		struct key key = key_pending(at, (uint8_t)tier);
+
+		pending |= mark_has(t, T_PENDING, &key);
+	}
+	return pending;
 }
 
 /* A block goes on. */
@@ -106,13 +165,24 @@ static void move(struct kv_txn *t, struct apply *a, struct intent *i, const stru
 {
 	struct move_context ctx = {
 		.now_ms = a->now_ms,
-		.tip_time_ms = a->chain.has_tip ? a->chain.tip_time_s * 1000 : 0,
+		.tip_time_ms = chain_time_ms(&a->chain),
 		.evidence = *e,
 	};
 	struct complaint why;
 
 	if (intents_move(t, i, r, &ctx, &why).outcome != MOVE_APPLIED)
 		kv_fail(t, E_CORRUPT);
+}
+
+/* A node may list one transaction twice: the payment stays where it was claimed. */
+static void claim(struct kv_txn *t, struct apply *a, const struct transfer_row *tr, const struct listed *l)
+{
+	struct claim_row before;
+
+	if (claim_get(t, a->config->chain_id, &tr->tx_hash, tr->ordinal, &before) &&
+	    (!hash_eq(&before.block_hash, &tr->block_hash) || before.tx_index != tr->tx_index))
+		return;
+	claim_take(t, a->config->chain_id, tr, l->owner, l->owner_kind);
 }
 
 static void keep_transfers(struct kv_txn *t, struct apply *a, const struct body *body, struct gather *g)
@@ -138,7 +208,7 @@ static void keep_transfers(struct kv_txn *t, struct apply *a, const struct body 
 			continue;
 		transfer_keep(t, chain, &tr);
 		if (l->owner_kind != OWNER_NONE && !l->was_owned)
-			claim_take(t, chain, &tr, l->owner, l->owner_kind);
+			claim(t, a, &tr, l);
 	}
 }
 
@@ -262,7 +332,7 @@ void apply_block(struct kv_txn *t, struct apply *a, const struct body *body, str
 
 	if (!a->chain.has_tip) {
 		a->chain.start_height = h->number;
-		intents_start_clock(t, chain, b.time_s * 1000);
+		intents_start_clock(t, chain, b.time_s > 0 ? b.time_s * 1000 : 1);
 	}
 	chain_push(t, chain, &a->chain, h->number, &b, body->block->tx_hashes);
 	act_on_findings(t, a, body, g);
@@ -313,6 +383,16 @@ static void reverse(struct kv_txn *t, struct apply *a, struct intent *i, const s
 	intents_save(t, i);
 }
 
+/* A person settled it on a block that was not final, which any reorg may take: the word stands, the loss is told. */
+static void undo_settled(struct kv_txn *t, struct apply *a, const struct sighting_at *at, struct intent *i,
+			 const struct reason *reason, const struct evidence *e, bool over_final)
+{
+	if (over_final || !apply_is_pending(t, a->config, at))
+		reverse(t, a, i, reason, e);
+	else
+		observe(t, a, i, reason, e);
+}
+
 static void undo_sighting(struct kv_txn *t, struct apply *a, const struct sighting_at *at,
 			  const struct sighting_row *s, const struct branch *branch)
 {
@@ -334,7 +414,7 @@ static void undo_sighting(struct kv_txn *t, struct apply *a, const struct sighti
 	if (!i.has_tx || !hash_eq(&i.tx_hash, &s->tx_hash))
 		return;
 	if (i.state == INTENT_SETTLED && !i.reversed && ledger_balance(t, i.row, NULL) > 0)
-		reverse(t, a, &i, &reason, &e);
+		undo_settled(t, a, at, &i, &reason, &e, branch->over_final);
 	if (i.state != INTENT_CONFIRMING)
 		return;
 	r = move_to(INTENT_SETTLING, NULL, &reason);
@@ -401,41 +481,37 @@ void apply_rollback(struct kv_txn *t, struct apply *a, const struct branch *bran
 
 /* Another attempt stands in a block of ours. */
 
-static void load_candidates(struct kv_txn *t, const struct sighting_at *at, const struct sighting_row *s,
-			    const struct intent *i, struct candidate *out, struct transfer_row *rows,
-			    size_t *count)
+static struct candidate *list_candidates(const struct transfer_row *rows, size_t count, const struct intent *i)
 {
-	size_t all = transfers_of(t, at->chain, at->height, &s->block_hash, at->tx_index, rows, *count);
+	struct candidate *list = xcalloc(count, sizeof(*list));
 
-	*count = 0;
-	for (size_t k = 0; k < all; k++) {
-		if (!address_eq(&rows[k].token, &i->token) || !address_eq(&rows[k].to, &i->payee))
-			continue;
-		out[*count] = (struct candidate){
+	for (size_t k = 0; k < count; k++) {
+		list[k] = (struct candidate){
 			.transfer = { rows[k].token, rows[k].from, rows[k].to, rows[k].value,
 				      rows[k].tx_index, rows[k].ordinal },
 			.taken = rows[k].owner_kind != OWNER_NONE && rows[k].owner != i->row,
 		};
-		rows[(*count)++] = rows[k];
 	}
+	return list;
 }
 
-#define REJUDGE_MAX 256		/* transfers of one transaction that are looked at again */
-
 /* The verdict on a sighting that was kept as an extra one: what it held is now its payment. */
-static void rejudge(struct kv_txn *t, const struct sighting_at *at, struct sighting_row *s,
+static void rejudge(struct kv_txn *t, struct apply *a, const struct sighting_at *at, struct sighting_row *s,
 		    const struct intent *i)
 {
-	struct candidate *candidates = xcalloc(REJUDGE_MAX, sizeof(*candidates));
-	struct transfer_row *rows = xcalloc(REJUDGE_MAX, sizeof(*rows));
+	struct paid_facts paid = { (enum witness_state)s->witness, s->block_time_s, PROOF_RECEIPTS };
 	struct match_facts facts = { s->verdict == VERDICT_REVERTED, s->verdict == VERDICT_WRONG_TOKEN };
-	size_t count = REJUDGE_MAX;
+	size_t count;
+	struct transfer_row *rows = apply_transfers(t, at, s, i, &count);
+	struct candidate *candidates = list_candidates(rows, count, i);
+	struct block_row b;
 	struct judgement j;
 
-	load_candidates(t, at, s, i, candidates, rows, &count);
+	if (chain_block(t, at->chain, at->height, &b))
+		paid.proof = b.proof;
 	j = match_judge(i, candidates, count, &facts);
-	if (j.verdict == VERDICT_PAID && s->verdict != VERDICT_PAID && s->verdict != VERDICT_ALREADY_CLAIMED)
-		j.verdict = (enum verdict)s->verdict;
+	if (j.verdict == VERDICT_PAID)
+		j.verdict = gather_check_paid(a->config, i, &paid);
 	claim_drop(t, at->chain, at->height, &s->block_hash, at->tx_index, i->row);
 	for (size_t k = 0; k < count && j.verdict == VERDICT_PAID; k++) {
 		if (candidates[k].chosen)
@@ -448,10 +524,28 @@ static void rejudge(struct kv_txn *t, const struct sighting_at *at, struct sight
 	free(rows);
 }
 
+/* It was final as an extra one, perhaps: now it decides, so it waits for its tier again. */
+static void pend_again(struct kv_txn *t, struct apply *a, const struct sighting_at *at)
+{
+	unsigned tiers = a->config->finality.tier_count;
+	struct key strictest = key_pending(at, (uint8_t)(tiers - 1));
+
+	for (unsigned tier = 0; tier < tiers; tier++) {
+		struct key key = key_pending(at, (uint8_t)tier);
+
+		if (mark_has(t, T_PENDING, &key))
+			pending_del(t, at, (uint8_t)tier);
+	}
+	mark_put(t, T_PENDING, &strictest);
+	set_tier(t, a, at);
+}
+
 static void reconcile(struct kv_txn *t, struct apply *a, uint64_t row)
 {
 	struct sighting_at at;
 	struct sighting_row s;
+	struct judgement j;
+	struct reason verdict;
 	struct move_request r;
 	struct evidence e;
 	struct intent i;
@@ -459,10 +553,16 @@ static void reconcile(struct kv_txn *t, struct apply *a, uint64_t row)
 	if (!intents_get(t, row, &i) || i.state != INTENT_SETTLING ||
 	    !sighting_of(t, a->config->chain_id, row, NULL, &at, &s))
 		return;
-	rejudge(t, &at, &s, &i);
+	rejudge(t, a, &at, &s, &i);
 	e = apply_evidence(t, &at, &s);
 	r = move_to(INTENT_CONFIRMING, &s.tx_hash, NULL);
 	move(t, a, &i, &r, &e);
+	pend_again(t, a, &at);
+	if (s.verdict == VERDICT_PAID)
+		return;
+	j = (struct judgement){ (enum verdict)s.verdict, s.sum };
+	verdict = gather_reason(&i, &j, (enum witness_state)s.witness, &s.before, &s.after);
+	observe(t, a, &i, &verdict, &e);
 }
 
 void apply_reconcile(struct kv_txn *t, struct apply *a)

@@ -50,6 +50,16 @@ void apply_reconcile(struct kv_txn *t, struct apply *a);
 /* The tier that decides over the transaction at the place. */
 uint8_t apply_tier(struct kv_txn *t, const struct chain_config *config, const struct sighting_at *at);
 
+/*
+ * The sighted transaction's transfers of the intent's token to its payee, each with whoever has the payment,
+ * also where that is in another block.  The caller frees them.
+ */
+struct transfer_row *apply_transfers(struct kv_txn *t, const struct sighting_at *at, const struct sighting_row *s,
+				     const struct intent *i, size_t *count);
+
+/* Whether the sighting still waits for its tier. */
+bool apply_is_pending(struct kv_txn *t, const struct chain_config *config, const struct sighting_at *at);
+
 /* What a sighting is evidence of: block, transfers of the intent, witness, proof. */
 struct evidence apply_evidence(struct kv_txn *t, const struct sighting_at *at,
 			       const struct sighting_row *s);

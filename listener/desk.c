@@ -4,6 +4,8 @@
 #include "store/claims.h"
 #include "store/sightings.h"
 
+#include <stdlib.h>
+
 enum err desk_create(struct kv_txn *t, const struct chain_config *config, struct intent *i,
 		     int64_t now_ms, bool *created, struct complaint *why)
 {
@@ -52,33 +54,36 @@ static bool settled_tx(const struct intent *i, const struct move_request *r, str
 	return r->has_tx || i->has_tx;
 }
 
-static bool is_to_payee(const struct transfer_row *tr, const struct intent *i)
+/* A transfer of the transaction to the payee that is another's, seen as an attempt of this intent or not. */
+static enum err check_others(struct kv_txn *t, const struct intent *i, const struct hash32 *tx,
+			     struct complaint *why)
 {
-	return address_eq(&tr->token, &i->token) && address_eq(&tr->to, &i->payee);
-}
-
-#define DECIDE_MAX 256		/* transfers of one transaction that a decision looks at */
-
-/* A person settles: the transaction's transfers to the payee become the intent's, unless one is another's. */
-static enum err claim_for_person(struct kv_txn *t, const struct intent *i, const struct sighting_at *at,
-				 const struct sighting_row *s, struct complaint *why)
-{
-	struct transfer_row rows[DECIDE_MAX];
-	size_t count = transfers_of(t, at->chain, at->height, &s->block_hash, at->tx_index, rows, DECIDE_MAX);
+	struct key from = key_claim(i->chain_id, tx, 0);
+	struct claim_row claim;
 	struct intent other;
+	struct kv_cursor c;
 
-	for (size_t k = 0; k < count; k++) {
-		if (!is_to_payee(&rows[k], i) || rows[k].owner_kind == OWNER_NONE || rows[k].owner == i->row)
+	for (bool more = kv_seek(t, T_CLAIM, key_slice(&from), 8 + 32, &c); more; more = kv_next(&c)) {
+		if (!row_decode(t, c.val, ROW_CLAIM, &claim) || claim.row == i->row ||
+		    !intents_get(t, claim.row, &other) || !address_eq(&other.token, &i->token) ||
+		    !address_eq(&other.payee, &i->payee))
 			continue;
-		intents_get(t, rows[k].owner, &other);
 		return complain(why, E_REFUSED, "intent: a transfer of this transaction is that of intent %s",
 				other.id);
 	}
-	for (size_t k = 0; k < count; k++) {
-		if (is_to_payee(&rows[k], i))
-			claim_take(t, at->chain, &rows[k], i->row, OWNER_CLAIM);
-	}
 	return OK;
+}
+
+/* A person settles: the transaction's transfers to the payee become the intent's. */
+static void claim_for_person(struct kv_txn *t, const struct intent *i, const struct sighting_at *at,
+			     const struct sighting_row *s)
+{
+	size_t count;
+	struct transfer_row *rows = apply_transfers(t, at, s, i, &count);
+
+	for (size_t k = 0; k < count; k++)
+		claim_take(t, at->chain, &rows[k], i->row, OWNER_CLAIM);
+	free(rows);
 }
 
 /* Let go of all that the intent holds, in every transaction of it that is mined. */
@@ -104,22 +109,34 @@ static enum err decide(struct kv_txn *t, const struct intent *i, const struct mo
 	struct sighting_row s;
 	struct hash32 tx;
 	enum err err = OK;
+	bool named;
 
-	if (i->state != INTENT_NEEDS_REVIEW || !settled_tx(i, r, &tx)) {
-		e->chain_said = "not seen";
+	if (i->state != INTENT_NEEDS_REVIEW)
 		return OK;
-	}
-	if (!sighting_of(t, i->chain_id, i->row, &tx, &at, &s)) {
-		e->chain_said = "not seen";
-	} else {
+	e->chain_said = "not seen";
+	named = settled_tx(i, r, &tx);
+	if (named && r->to == INTENT_SETTLED)
+		err = check_others(t, i, &tx, why);
+	if (err)
+		return err;
+	if (named && sighting_of(t, i->chain_id, i->row, &tx, &at, &s)) {
 		if (r->to == INTENT_SETTLED)
-			err = claim_for_person(t, i, &at, &s, why);
+			claim_for_person(t, i, &at, &s);
 		*e = apply_evidence(t, &at, &s);
 		e->chain_said = verdict_name((enum verdict)s.verdict);
 	}
-	if (err == OK && intent_state_is_terminal(r->to))
+	if (intent_state_is_terminal(r->to))
 		release_all(t, i, r->to == INTENT_SETTLED ? &tx : NULL);
-	return err;
+	return OK;
+}
+
+/* A person settled with a transaction that the intent never named: its transfers are the intent's once it is in a block of ours. */
+static void expect_settled(struct kv_txn *t, const struct intent *i, const struct move_request *r, int64_t now_ms)
+{
+	struct attempt_row attempt = { .tx_hash = r->tx_hash, .at_ms = now_ms };
+
+	if (i->state == INTENT_SETTLED && intents_add_attempt(t, i, &attempt))
+		ask_lookup(t, i);
 }
 
 /* Whether the machine would make the move: asked before anything is written. */
@@ -151,14 +168,17 @@ enum err desk_move(struct kv_txn *t, const struct desk_move *m, int64_t now_ms,
 	if (result->outcome != MOVE_APPLIED)
 		return result->outcome == MOVE_REFUSED ? result->err : OK;
 	err = decide(t, &i, &r, &ctx.evidence, why);
-	if (err)
+	if (err) {
+		*result = (struct move_result){ MOVE_REFUSED, err, false };
 		return err;
-	if (chain_get(t, i.chain_id, &chain) && chain.has_tip)
-		ctx.tip_time_ms = chain.tip_time_s * 1000;
+	}
+	if (chain_get(t, i.chain_id, &chain))
+		ctx.tip_time_ms = chain_time_ms(&chain);
 	*result = intents_move(t, &i, &r, &ctx, why);
 	if (result->outcome == MOVE_REFUSED)
 		return result->err;
 	if (!intent_state_is_terminal(i.state))
 		ask_lookup(t, &i);
+	expect_settled(t, &i, &r, now_ms);
 	return OK;
 }

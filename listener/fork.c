@@ -129,12 +129,9 @@ static enum plan_kind kind_at_ancestor(const struct window *w, uint64_t ancestor
 	return head_height < tip ? PLAN_SHORTER : PLAN_ROLLBACK;
 }
 
-/* The branch is known down to @low, whose parent would be at or below the window's base. */
-static struct fork_plan plan_below(struct fork_plan plan, const struct window *w,
-				   const struct fork_limits *limits)
+/* The branch does not meet the window. */
+static struct fork_plan plan_apart(struct fork_plan plan, const struct window *w, bool final)
 {
-	bool final = limits->has_floor && w->base_height <= limits->floor_height;
-
 	plan.kind = final ? PLAN_VIOLATION : PLAN_UNLINKED;
 	plan.ancestor = w->base_height;
 	plan.path_count = 0;
@@ -165,7 +162,7 @@ struct fork_plan fork_plan(const struct window *w, const struct links *known,
 	while (at) {
 		path_push(&plan, &at->hash);
 		if (at->height <= w->base_height)
-			return plan_below(plan, w, limits);
+			return plan_apart(plan, w, limits->has_floor && w->base_height <= limits->floor_height);
 		if (window_has(w, at->height - 1, &at->parent)) {
 			plan.ancestor = at->height - 1;
 			plan.kind = kind_at_ancestor(w, plan.ancestor, top->height, limits);
@@ -175,6 +172,9 @@ struct fork_plan fork_plan(const struct window *w, const struct links *known,
 		plan.hash = at->parent;
 		plan.from = at->height;
 		at = links_find(known, &at->parent);
+		/* A header is free to lie about its height. */
+		if (at && at->height + 1 != plan.from)
+			return plan_apart(plan, w, false);
 	}
 	plan.kind = PLAN_NEED_HEADER;
 	if (plan.from > tip + limits->far_blocks) {

@@ -60,6 +60,12 @@ static const struct hash32 *tx_hash_at(const struct gather_input *in, uint32_t t
 	return &in->body->block->tx_hashes[tx_index];
 }
 
+/* A person settled it with a transaction that was not in a block of ours then. */
+static bool is_settled_by(const struct intent *i, const struct hash32 *tx)
+{
+	return i->state == INTENT_SETTLED && !i->reversed && i->has_tx && hash_eq(tx, &i->tx_hash);
+}
+
 static void find_attempts(struct kv_txn *t, const struct gather_input *in, uint32_t tx_index,
 			  struct gather *g)
 {
@@ -76,6 +82,9 @@ static void find_attempts(struct kv_txn *t, const struct gather_input *in, uint3
 		f->order = order;
 		if (!intents_get(t, row, &f->intent))
 			kv_fail(t, E_CORRUPT);
+		/* Whoever settled it claims before all. */
+		if (is_settled_by(&f->intent, tx_hash_at(in, tx_index)))
+			f->order = 0;
 	}
 }
 
@@ -107,6 +116,7 @@ static void list_transfer(struct kv_txn *t, const struct gather_input *in, const
 	l->owner_kind = (enum owner_kind)claim.kind;
 	l->owner = claim.row;
 	l->was_owned = true;
+	l->elsewhere = !hash_eq(&claim.block_hash, &in->body->block->header.hash);
 }
 
 static void list_transfers(struct kv_txn *t, const struct gather_input *in, uint32_t tx_index,
@@ -129,7 +139,9 @@ static int by_order(const void *a, const void *b)
 {
 	const struct finding *x = a, *y = b;
 
-	return x->order < y->order ? -1 : x->order > y->order;
+	if (x->order != y->order)
+		return x->order < y->order ? -1 : 1;
+	return x->tx_index < y->tx_index ? -1 : x->tx_index > y->tx_index;
 }
 
 /* What an attempt in the block means for its intent. */
@@ -262,38 +274,42 @@ static void want(const struct gather_input *in, struct gather *g, const struct a
 	w->payee = *payee;
 }
 
-static void ask_witness(const struct gather_input *in, struct gather *g, struct finding *f)
+static void ask_witness(const struct gather_input *in, struct gather *g, const struct address *token,
+			const struct address *payee, struct finding *f)
 {
-	struct witness *w = witness_find(in->witnesses, in->witness_count, &f->intent.token,
-					 &f->intent.payee);
+	struct witness *w = witness_find(in->witnesses, in->witness_count, token, payee);
 	struct u256 came, went;
 	bool sound;
 
 	f->witness = in->config->witness == WITNESS_NEVER ? WITNESS_OFF : WITNESS_UNAVAILABLE;
 	if (!w || !w->have)
 		return;
-	sum_block(g, &f->intent.token, &f->intent.payee, &came, &went, &sound);
+	sum_block(g, token, payee, &came, &went, &sound);
 	w->disagrees = !sound || !match_balance(&w->before, &w->after, &came, &went);
 	f->witness = w->disagrees ? WITNESS_DISAGREES : WITNESS_AGREES;
 	f->before = w->before;
 	f->after = w->after;
 }
 
-/* What may still stand against a payment that the transfers show. */
-static enum verdict check_paid(const struct gather_input *in, const struct finding *f)
+enum verdict gather_check_paid(const struct chain_config *c, const struct intent *i,
+			       const struct paid_facts *facts)
 {
-	const struct chain_config *c = in->config;
-	int64_t block_ms = (int64_t)in->body->block->header.timestamp * 1000;
-
-	if (f->witness == WITNESS_DISAGREES)
+	if (facts->witness == WITNESS_DISAGREES)
 		return VERDICT_BALANCE_MISMATCH;
-	if (c->witness == WITNESS_REQUIRED && f->witness == WITNESS_UNAVAILABLE)
+	if (c->witness == WITNESS_REQUIRED && facts->witness == WITNESS_UNAVAILABLE)
 		return VERDICT_NO_WITNESS;
-	if (block_ms + c->early_s * 1000 < f->intent.created_at_ms)
+	if ((facts->block_time_s + c->early_s) * 1000 < i->created_at_ms)
 		return VERDICT_TOO_OLD;
-	if (in->body->proof & PROOF_NODES_WORD)
+	if (facts->proof & PROOF_NODES_WORD)
 		return VERDICT_UNPROVEN;
 	return VERDICT_PAID;
+}
+
+static enum verdict check_paid(const struct gather_input *in, const struct finding *f)
+{
+	struct paid_facts facts = { f->witness, (int64_t)in->body->block->header.timestamp, in->body->proof };
+
+	return gather_check_paid(in->config, &f->intent, &facts);
 }
 
 static size_t collect(const struct gather *g, const struct finding *f, struct candidate *out)
@@ -308,27 +324,29 @@ static size_t collect(const struct gather *g, const struct finding *f, struct ca
 		if (out)
 			out[count] = (struct candidate){
 				.transfer = l->transfer,
-				.taken = l->owner_kind != OWNER_NONE && l->owner != f->intent.row,
+				.taken = l->owner_kind != OWNER_NONE && (l->owner != f->intent.row || l->elsewhere),
 			};
 		count++;
 	}
 	return count;
 }
 
-/* Claim what the judgement chose; a held one takes all that is free. */
-static void take(struct gather *g, struct finding *f, const struct candidate *candidates, size_t count)
+/* Claim what the judgement chose; a held one, or one that a person settled, takes all that is free. */
+static void take(const struct gather_input *in, struct gather *g, struct finding *f,
+		 const struct candidate *candidates, size_t count)
 {
 	bool claims = f->judgement.verdict == VERDICT_PAID && f->role <= ROLE_SEEN;
-	bool holds = f->role == ROLE_EXTRA || f->role == ROLE_REVIEW;
+	bool settled = is_settled_by(&f->intent, tx_hash_at(in, f->tx_index));
+	bool takes_all = f->role == ROLE_EXTRA || f->role == ROLE_REVIEW || settled;
 
 	for (size_t i = 0; i < count; i++) {
 		const struct transfer *tr = &candidates[i].transfer;
 		struct listed *l = gather_listed(g, tr->tx_index, tr->ordinal);
 
 		l->touched = true;
-		if (claims ? !candidates[i].chosen : !holds || candidates[i].taken)
+		if (claims ? !candidates[i].chosen : !takes_all || candidates[i].taken)
 			continue;
-		l->owner_kind = claims ? OWNER_CLAIM : OWNER_HOLD;
+		l->owner_kind = claims || settled ? OWNER_CLAIM : OWNER_HOLD;
 		l->owner = f->intent.row;
 		l->was_owned = false;
 	}
@@ -356,12 +374,12 @@ static void judge(const struct gather_input *in, struct gather *g, struct findin
 	collect(g, f, candidates);
 	if (f->role != ROLE_ENDED && f->role != ROLE_EXTRA)
 		want(in, g, &f->intent.token, &f->intent.payee);
-	ask_witness(in, g, f);
+	ask_witness(in, g, &f->intent.token, &f->intent.payee, f);
 	f->judgement = match_judge(&f->intent, candidates, count, &facts);
 	f->ordinal = first_ordinal(f, candidates, count);
 	if (f->judgement.verdict == VERDICT_PAID)
 		f->judgement.verdict = check_paid(in, f);
-	take(g, f, candidates, count);
+	take(in, g, f, candidates, count);
 	free(candidates);
 }
 
@@ -404,6 +422,16 @@ static void search_fits(struct kv_txn *t, const struct gather_input *in, const s
 	}
 }
 
+/* What is looked at again when it is final; applied while catching up it stays too old for later intents. */
+static void describe_loose(const struct gather_input *in, struct gather *g, const struct transfer *tr,
+			   size_t fits, struct finding *f)
+{
+	f->loose = fits > 1 ? LOOSE_AMBIGUOUS : LOOSE_MISFIT;
+	f->judgement.verdict = in->catching_up ? VERDICT_TOO_OLD : VERDICT_NO_TRANSFER;
+	f->judgement.sum = tr->value;
+	ask_witness(in, g, &tr->token, &tr->to, f);
+}
+
 static void find_route(struct kv_txn *t, const struct gather_input *in, struct gather *g, size_t at)
 {
 	struct transfer tr = g->listed[at].transfer;
@@ -418,10 +446,10 @@ static void find_route(struct kv_txn *t, const struct gather_input *in, struct g
 	f->role = s.fits == 1 ? ROLE_CONFIRM : ROLE_LOOSE;
 	f->tx_index = tr.tx_index;
 	f->ordinal = tr.ordinal;
-	f->loose = s.fits > 1 ? LOOSE_AMBIGUOUS : LOOSE_MISFIT;
-	if (f->role == ROLE_LOOSE)
+	if (f->role == ROLE_LOOSE) {
+		describe_loose(in, g, &tr, s.fits, f);
 		return;
-	f->loose = LOOSE_NOT;
+	}
 	f->intent = s.intent;
 	f->route = true;
 	judge(in, g, f);

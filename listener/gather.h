@@ -35,6 +35,7 @@ struct listed {
 	enum owner_kind owner_kind;
 	uint64_t owner;			/* an intent's row */
 	bool was_owned;			/* by the same one, in the store already */
+	bool elsewhere;			/* in another block: a transaction pays once, wherever a node lists it */
 };
 
 enum role {
@@ -91,6 +92,15 @@ struct witness *witness_find(struct witness *w, size_t count, const struct addre
 
 /* Our transfer at the place, or NULL. */
 struct listed *gather_listed(struct gather *g, uint32_t tx_index, uint32_t ordinal);
+
+/* What may still stand against a payment that the transfers show; VERDICT_PAID: nothing. */
+struct paid_facts {
+	enum witness_state witness;
+	int64_t block_time_s;
+	uint8_t proof;			/* enum proof */
+};
+enum verdict gather_check_paid(const struct chain_config *c, const struct intent *i,
+			       const struct paid_facts *facts);
 
 /* The verdict with both figures, for a person. */
 struct reason gather_reason(const struct intent *i, const struct judgement *j,

@@ -28,9 +28,16 @@ static int usage(const char *fmt, const char *word)
 	return EXIT_USAGE;
 }
 
+/* One line, whatever a name out of a file holds. */
 static int fail(const struct complaint *why)
 {
-	fprintf(stderr, "tidemark: %s\n", why->text);
+	struct complaint line = *why;
+
+	for (char *p = line.text; *p; p++) {
+		if ((unsigned char)*p < ' ' || *p == 0x7f)
+			*p = ' ';
+	}
+	fprintf(stderr, "tidemark: %s\n", line.text);
 	return EXIT_FAILURE;
 }
 

@@ -149,7 +149,7 @@ void provider_event(struct provider *p, enum health_event ev)
 	const struct health_rule *rule = &rules[p->health][ev];
 
 	if (rule->next != p->health)
-		log_info("info: endpoint=%u %s -> %s why=\"%s\"", p->index, names[p->health],
+		log_info("endpoint=%u %s -> %s why=\"%s\"", p->index, names[p->health],
 			 names[rule->next], rule->why);
 	p->health = rule->next;
 	act(p, rule->effect);

@@ -12,7 +12,7 @@
 #define RLOG_REFUSED(what, h, why_text) \
 	do { \
 		char hash_text[HASH_TEXT]; \
-		log_odd("odd: %s refused block=%s why=\"%s\"", what, hash_format(h, hash_text), why_text); \
+		log_odd("%s refused block=%s why=\"%s\"", what, hash_format(h, hash_text), why_text); \
 	} while (0)
 
 static int64_t now_ms(const struct reads *r)
@@ -73,7 +73,7 @@ static void choose_leader(struct reads *r)
 		if (!provider_is_live(&r->providers[next]))
 			continue;
 		if (next != r->leader)
-			log_info("info: endpoint=%u leads", next);
+			log_info("endpoint=%u leads", next);
 		r->leader = next;
 		return;
 	}
@@ -158,6 +158,16 @@ static void swap_blocks(struct block *a, struct block *b)
 	*b = c;
 }
 
+#define PLAUSIBLE ((uint64_t)1 << 40)	/* heights, and seconds since 1970 */
+
+static enum err check_plausible(const struct header *h, struct complaint *why)
+{
+	if (h->number < PLAUSIBLE && h->timestamp < PLAUSIBLE)
+		return OK;
+	return complain(why, E_PEER, "no block has the height %llu and the time %llu",
+			(unsigned long long)h->number, (unsigned long long)h->timestamp);
+}
+
 /* Decode and verify into r->notice; what verifies is learnt. */
 static bool take_block(struct reads *r, struct slice json, const char *what, const struct hash32 *asked)
 {
@@ -165,7 +175,9 @@ static bool take_block(struct reads *r, struct slice json, const char *what, con
 	struct complaint why;
 
 	r->notice.header.hash = unknown;
-	if (block_decode(json, &r->notice, &why) == OK && verify_header(&r->notice.header, &r->scratch, &why) == OK) {
+	if (block_decode(json, &r->notice, &why) == OK &&
+	    verify_header(&r->notice.header, &r->scratch, &why) == OK &&
+	    check_plausible(&r->notice.header, &why) == OK) {
 		if (!asked || hash_eq(asked, &r->notice.header.hash)) {
 			learn_header(r, &r->notice.header);
 			return true;
@@ -305,8 +317,9 @@ static void block_done(struct rpc_call *call, enum rpc_outcome outcome, const st
 	if (outcome == RPC_CANCELED)
 		return;
 	heard(r, call->who, outcome, good);
+	/* A header alone is no block: it is asked for again, but not at once for ever. */
 	if (slot)
-		fetch_ended(r, &slot->block_fetch, good);
+		fetch_ended(r, &slot->block_fetch, good && r->notice.has_transactions);
 	if (good)
 		keep_block(r);
 	else if (outcome != RPC_RESULT)

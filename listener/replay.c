@@ -13,12 +13,17 @@
 
 #define STDOUT_SINK "stdout"
 
+struct held {
+	struct buf text;
+	uint64_t line;
+};
+
 struct replay {
 	const struct replay_options *options;
 	const char *name;
 	struct complaint *why;
 	struct kv *kv;
-	char temp_dir[64];		/* empty: the store is the user's */
+	char temp_dir[512];		/* empty: the store is the user's */
 	struct chain_config config;
 	struct tapenode *node;
 	struct tracker tracker;
@@ -30,8 +35,9 @@ struct replay {
 	uint64_t printed;		/* the last event given to stdout */
 	bool out_failed;		/* it takes no more: the replay ends */
 	bool clock_runs;
-	struct buf *held;		/* lines that came before the clock's start */
+	struct held *held;		/* lines that came before the clock's start */
 	size_t held_count;
+	bool begun;			/* the store is this tape's */
 };
 
 /* Each commit carries the line that it belongs to, and how far stdout has read. */
@@ -67,7 +73,7 @@ static void on_committed(void *ctx)
 		at++;
 	}
 	if (kv_end_read(&t))
-		log_broken("broken: events cannot be read");
+		log_broken("events cannot be read");
 	if (fflush(r->options->out) || ferror(r->options->out))
 		r->out_failed = r->tracker.stopped = true;
 	else
@@ -88,6 +94,11 @@ static void on_rolled_back(void *ctx, uint64_t ancestor, uint64_t old_tip)
 
 	if (r->story)
 		story_rolled_back(r->story, ancestor, old_tip);
+}
+
+static enum err store_failed(struct replay *r, enum err err)
+{
+	return err ? complain(r->why, err, "the store failed: %s", err_name(err)) : OK;
 }
 
 /* The user's side: intents, attempts, moves, an operator's word. */
@@ -136,11 +147,11 @@ static void wish_body(struct kv_txn *t, void *ctx)
 		on_committing(w->r, t);
 }
 
-/* The machine said no: a race or a bug of whoever asked, not of the tape's form. */
+/* The machine said no, or a transfer is another's: a race or a bug of whoever asked, not of the tape's form. */
 static bool is_refused_move(const struct wish *w)
 {
 	return w->record->kind == TAPE_TRANSITION && w->moved.outcome == MOVE_REFUSED &&
-	       w->err >= E_VERSION_CONFLICT && w->err <= E_TX_MISMATCH;
+	       (w->err == E_REFUSED || (w->err >= E_VERSION_CONFLICT && w->err <= E_TX_MISMATCH));
 }
 
 static enum err work_wish(struct replay *r, struct tape_record *record)
@@ -149,15 +160,14 @@ static enum err work_wish(struct replay *r, struct tape_record *record)
 	enum err err = kv_write(r->kv, wish_body, &w);
 
 	if (err && is_refused_move(&w)) {
-		log_line(intent_refusal_is_bug(w.err) ? LOG_ODD : LOG_INFO, "%s: %s:%llu: move refused: %s",
-			 intent_refusal_is_bug(w.err) ? "odd" : "info", r->name, (unsigned long long)r->line,
-			 r->why->text);
+		log_line(intent_refusal_is_bug(w.err) ? LOG_ODD : LOG_INFO, "%s:%llu: move refused: %s", r->name,
+			 (unsigned long long)r->line, r->why->text);
 		return OK;
 	}
 	if (err)
-		return err;
+		return w.err ? err : store_failed(r, err);
 	if (w.moved.evidence_conflict)
-		log_odd("odd: %s:%llu: evidence conflict: another transaction than the recorded one", r->name,
+		log_odd("%s:%llu: evidence conflict: another transaction than the recorded one", r->name,
 			(unsigned long long)r->line);
 	on_committed(r);
 	tracker_run(&r->tracker);
@@ -193,28 +203,28 @@ static enum err start_tracker(struct replay *r)
 	return err;
 }
 
-/* A line that an earlier run finished is told to the node only. */
-static bool is_done(const struct replay *r, const struct tape_record *rec)
-{
-	return r->line < r->resume_line || (r->line == r->resume_line && is_for_the_desk(rec));
-}
-
+/*
+ * What an earlier run came to is told to the node only, before the listener looks: it stands where that run
+ * left it, perhaps within the work on its last line, and must see that line's world, not the one before.
+ */
 static enum err work_record(struct replay *r, struct tape_record *rec)
 {
-	bool done = is_done(r, rec);
-	enum err err = done ? OK : start_tracker(r);
+	bool before = r->line <= r->resume_line;
+	enum err err = before ? OK : start_tracker(r);
 
 	if (!err)
-		err = tapenode_tell(r->node, rec, done, r->why);
-	if (!err && r->story && !done)
+		err = tapenode_tell(r->node, rec, before, r->why);
+	if (!err && r->story && !before)
 		story_record(r->story, rec);
-	if (!err && !done && is_for_the_desk(rec))
+	if (!err && !before && is_for_the_desk(rec))
 		err = work_wish(r, rec);
-	if (!err && !done)
+	if (!err && r->line == r->resume_line)
+		err = start_tracker(r);
+	if (!err && !before)
 		settle_down(r);
 	if (!err && r->out_failed)
 		err = complain(r->why, E_IO, "the output cannot be written");
-	return err ? err : r->tracker.err;
+	return err ? err : store_failed(r, r->tracker.err);
 }
 
 static enum err place(struct replay *r, enum err err)
@@ -241,9 +251,21 @@ static enum err work_line(struct replay *r, struct slice line)
 
 static void hold_line(struct replay *r, struct slice line)
 {
+	struct held *h;
+
 	r->held = xrealloc(r->held, (r->held_count + 1) * sizeof(*r->held));
-	r->held[r->held_count] = (struct buf){ 0 };
-	buf_put(&r->held[r->held_count++], line.data, line.len);
+	h = &r->held[r->held_count++];
+	*h = (struct held){ .line = r->line };
+	buf_put(&h->text, line.data, line.len);
+}
+
+static void free_held(struct replay *r)
+{
+	for (size_t i = 0; i < r->held_count; i++)
+		buf_free(&r->held[i].text);
+	free(r->held);
+	r->held = NULL;
+	r->held_count = 0;
 }
 
 static enum err work_held(struct replay *r)
@@ -252,14 +274,10 @@ static enum err work_held(struct replay *r)
 
 	r->clock_runs = true;
 	for (size_t i = 0; i < r->held_count && !err; i++) {
-		r->line++;
-		err = work_line(r, buf_slice(&r->held[i]));
+		r->line = r->held[i].line;
+		err = work_line(r, buf_slice(&r->held[i].text));
 	}
-	for (size_t i = 0; i < r->held_count; i++)
-		buf_free(&r->held[i]);
-	free(r->held);
-	r->held = NULL;
-	r->held_count = 0;
+	free_held(r);
 	return err;
 }
 
@@ -273,9 +291,11 @@ static enum err wait_for_clock(struct replay *r, struct slice line)
 	if (found)
 		tapenode_set_clock(r->node, rec->kind == TAPE_BLOCK ? rec->block_time_s * 1000 : rec->time_ms);
 	free(rec);
+	/* The lines that wait have no time yet: they are not worked off for a bad one. */
+	if (err)
+		return place(r, err);
 	hold_line(r, line);
-	/* A bad line is complained about in its turn. */
-	return found || err ? work_held(r) : OK;
+	return found ? work_held(r) : OK;
 }
 
 /* The whole. */
@@ -285,10 +305,8 @@ static enum err read_first_line(struct replay *r, struct slice line)
 	struct tape_record *rec = xmalloc(sizeof(*rec));
 	struct hash32 identity = keccak256(line.data, line.len);
 	char text[HASH_TEXT];
-	enum err err;
+	enum err err = tape_parse(line, rec, r->why);
 
-	r->line = 1;
-	err = tape_parse(line, rec, r->why);
 	if (!err && rec->kind != TAPE_FIRST)
 		err = complain(r->why, E_INPUT, "the first line of a tape is {\"tape\":1,...}");
 	if (err) {
@@ -337,7 +355,7 @@ static enum err open_replay_store(struct replay *r)
 	const char *dir = r->options->store;
 
 	if (!dir) {
-		snprintf(r->temp_dir, sizeof(r->temp_dir), "%.30s/tidemark-replay-XXXXXX", temp ? temp : "/tmp");
+		snprintf(r->temp_dir, sizeof(r->temp_dir), "%.400s/tidemark-replay-XXXXXX", temp ? temp : "/tmp");
 		dir = mkdtemp(r->temp_dir);
 		if (!dir)
 			return complain(r->why, E_IO, "%s: no temporary folder can be made", r->temp_dir);
@@ -348,7 +366,7 @@ static enum err open_replay_store(struct replay *r)
 static void remove_temp_store(struct replay *r)
 {
 	static const char *const files[] = { "tidemark.mdb", "tidemark.mdb-lock", "tidemark.lock" };
-	char path[128];
+	char path[600];
 
 	for (size_t i = 0; r->temp_dir[0] && i < ARRAY_SIZE(files); i++) {
 		snprintf(path, sizeof(path), "%s/%s", r->temp_dir, files[i]);
@@ -358,35 +376,60 @@ static void remove_temp_store(struct replay *r)
 		rmdir(r->temp_dir);
 }
 
+/* What an earlier run committed and did not come to print is printed first. */
+static enum err begin(struct replay *r, struct slice line)
+{
+	enum err err = read_first_line(r, line);
+
+	if (!err)
+		err = read_progress(r);
+	r->begun = !err;
+	if (r->begun)
+		on_committed(r);
+	return err;
+}
+
 static enum err work_tape(struct replay *r, struct tape *tape)
 {
 	struct slice line;
 	enum err err;
 
 	while (tape_next(tape, &line, &err, r->why)) {
-		if (tape->line == 1 || r->line == 0) {
-			err = read_first_line(r, line);
-			if (!err)
-				err = read_progress(r);
-		} else if (!r->clock_runs) {
-			err = wait_for_clock(r, line);
-		} else {
-			r->line = tape->line;
-			err = work_line(r, line);
-		}
+		r->line = tape->line;
+		if (!r->begun)
+			err = begin(r, line);
+		else
+			err = r->clock_runs ? work_line(r, line) : wait_for_clock(r, line);
 		if (err)
 			return err;
 	}
-	if (!err && r->line == 0)
+	if (!err && !r->begun)
 		err = complain(r->why, E_INPUT, "%s: the tape is empty", r->name);
-	if (!err && !r->clock_runs)
-		err = work_held(r);
-	return err;
+	return err || r->clock_runs ? err : work_held(r);
+}
+
+static void keep_printed(struct kv_txn *t, void *ctx)
+{
+	struct replay *r = ctx;
+
+	if (r->options->output == REPLAY_EVENTS)
+		outbox_set_cursor(t, STDOUT_SINK, r->printed);
 }
 
 static void finish_body(struct kv_txn *t, void *ctx)
 {
 	on_committing(ctx, t);
+}
+
+/*
+ * Crash before: what was printed last is printed again.  After: the tape is done, or, where
+ * @err stopped it, all lines before the bad one.
+ */
+static enum err finish(struct replay *r, enum err err)
+{
+	if (r->begun && !r->tracker.err && kv_write(r->kv, err ? keep_printed : finish_body, r) && !err)
+		return complain(r->why, E_IO, "%s: the store cannot be written", r->name);
+	return err;
 }
 
 static void print_summary(struct replay *r)
@@ -399,7 +442,7 @@ static void print_summary(struct replay *r)
 		fprintf(r->options->out, "%s %s %s %s\n", i.id, intent_state_name(i.state),
 			i.reason.code[0] ? i.reason.code : "-", i.has_tx ? hash_format(&i.tx_hash, text) : "-");
 	if (kv_end_read(&t))
-		log_broken("broken: intents cannot be read");
+		log_broken("intents cannot be read");
 }
 
 static void stop(struct replay *r)
@@ -426,9 +469,7 @@ enum err replay(const char *name, int fd, const struct replay_options *options, 
 	err = open_replay_store(&r);
 	if (!err)
 		err = work_tape(&r, &tape);
-	/* Crash before: what was printed last is printed again.  After: the tape is done. */
-	if (!err && kv_write(r.kv, finish_body, &r))
-		err = complain(why, E_IO, "%s: the store cannot be written", name);
+	err = finish(&r, err);
 	if (!err && options->output == REPLAY_SUMMARY)
 		print_summary(&r);
 	stop(&r);
@@ -438,9 +479,7 @@ enum err replay(const char *name, int fd, const struct replay_options *options, 
 		err = complain(why, E_IO, "%s: the output cannot be written", name);
 	if (r.kv)
 		kv_close(r.kv);
-	for (size_t i = 0; i < r.held_count; i++)
-		buf_free(&r.held[i]);
-	free(r.held);
+	free_held(&r);
 	remove_temp_store(&r);
 	tapenode_free(r.node);
 	tape_close(&tape);

@@ -22,11 +22,11 @@ static enum rpc_outcome judge(const struct rpc_call *call, enum loop_end end, in
 	if (end != LOOP_ANSWERED)
 		return RPC_FAILED;
 	if (reply_decode(answer, reply, &why)) {
-		log_odd("odd: answer refused method=%s status=%d why=\"%s\"", call->method, status, why.text);
+		log_odd("answer refused method=%s status=%d why=\"%s\"", call->method, status, why.text);
 		return RPC_FAILED;
 	}
 	if (reply->kind != REPLY_ERROR && (!reply->has_id || reply->id != call->id)) {
-		log_odd("odd: answer refused method=%s why=\"it is another request's\"", call->method);
+		log_odd("answer refused method=%s why=\"it is another request's\"", call->method);
 		return RPC_FAILED;
 	}
 	return outcomes[reply->kind];

@@ -4,6 +4,7 @@
 #include "store/sightings.h"
 
 #include <stdio.h>
+#include <stdlib.h>
 
 /* Watermarks. */
 
@@ -51,13 +52,25 @@ bool settle_floor(const struct chain_config *config, const struct chain_row *cha
 	for (unsigned i = 0; i < config->finality.tier_count; i++) {
 		if (!chain->marks[i].known)
 			return false;
-		if (chain->marks[i].height < *height)
+		/* A suspended one stands where it fell, and says nothing of the stricter ones. */
+		if (!chain->marks[i].suspended && chain->marks[i].height < *height)
 			*height = chain->marks[i].height;
 	}
-	return true;
+	return *height != UINT64_MAX;
 }
 
 /* One sighting becomes final. */
+
+/* False: a stricter tier decides by now, and it is not there yet. */
+static bool tier_agrees(struct kv_txn *t, struct apply *a, const struct sighting_at *at, uint8_t tier)
+{
+	uint8_t now = apply_tier(t, a->config, at);
+
+	if (now <= tier)
+		return true;
+	pending_move(t, at, tier, now);
+	return false;
+}
 
 static struct evidence final_evidence(struct kv_txn *t, struct apply *a, const struct sighting_at *at,
 				      const struct sighting_row *s, uint8_t tier)
@@ -84,7 +97,7 @@ static void move(struct kv_txn *t, struct apply *a, struct intent *i, enum inten
 {
 	struct move_context ctx = {
 		.now_ms = a->now_ms,
-		.tip_time_ms = a->chain.tip_time_s * 1000,
+		.tip_time_ms = chain_time_ms(&a->chain),
 		.evidence = *e,
 	};
 	struct move_request r = { .to = to, .actor = ACTOR_LISTENER, .has_tx = tx != NULL };
@@ -104,14 +117,14 @@ static void move(struct kv_txn *t, struct apply *a, struct intent *i, enum inten
 static void hold(struct kv_txn *t, const struct sighting_at *at, const struct sighting_row *s,
 		 const struct intent *i)
 {
-	struct transfer_row rows[64];
-	size_t count = transfers_of(t, at->chain, at->height, &s->block_hash, at->tx_index, rows, ARRAY_SIZE(rows));
+	size_t count;
+	struct transfer_row *rows = apply_transfers(t, at, s, i, &count);
 
 	for (size_t k = 0; k < count; k++) {
-		if (rows[k].owner_kind == OWNER_NONE && address_eq(&rows[k].token, &i->token) &&
-		    address_eq(&rows[k].to, &i->payee))
+		if (rows[k].owner_kind == OWNER_NONE)
 			claim_take(t, at->chain, &rows[k], i->row, OWNER_HOLD);
 	}
+	free(rows);
 }
 
 static void decide(struct kv_txn *t, struct apply *a, struct intent *i, const struct sighting_at *at,
@@ -135,11 +148,27 @@ static bool moved_money(const struct sighting_row *s)
 	       s->verdict != VERDICT_WRONG_TOKEN;
 }
 
+/* The first of the transaction's transfers to the payee that is not another intent's. */
+static bool find_own(struct kv_txn *t, const struct sighting_at *at, const struct sighting_row *s,
+		     const struct intent *i, struct transfer_row *out)
+{
+	size_t count, k = 0;
+	struct transfer_row *rows = apply_transfers(t, at, s, i, &count);
+	bool found;
+
+	while (k < count && rows[k].owner_kind != OWNER_NONE && rows[k].owner != i->row)
+		k++;
+	found = k < count;
+	if (found)
+		*out = rows[k];
+	free(rows);
+	return found;
+}
+
 /* A transfer of the intent that pays it no more: somebody may have to give it back. */
 static void unmatched(struct kv_txn *t, struct apply *a, const struct intent *i,
 		      const struct sighting_at *at, const struct sighting_row *s, const char *code)
 {
-	struct transfer_row rows[64];
 	struct reason reason;
 	struct chain_event e = {
 		.type = EVENT_TRANSFER_UNMATCHED,
@@ -150,18 +179,29 @@ static void unmatched(struct kv_txn *t, struct apply *a, const struct intent *i,
 		.has_other_tx = i->has_tx && !hash_eq(&i->tx_hash, &s->tx_hash),
 		.other_tx = i->tx_hash,
 	};
-	size_t count = transfers_of(t, at->chain, at->height, &s->block_hash, at->tx_index, rows, ARRAY_SIZE(rows));
 
-	if (!moved_money(s))
+	e.has_transfer = moved_money(s) && find_own(t, at, s, i, &e.transfer);
+	if (!e.has_transfer)
 		return;
 	snprintf(reason.code, sizeof(reason.code), "%s", code);
-	snprintf(reason.text, sizeof(reason.text), "intent %s is %s", i->id, intent_state_name(i->state));
-	for (size_t k = 0; k < count && !e.has_transfer; k++) {
-		e.has_transfer = address_eq(&rows[k].token, &i->token) && address_eq(&rows[k].to, &i->payee);
-		e.transfer = rows[k];
+	snprintf(reason.text, sizeof(reason.text), "intent %s is %s%s", i->id, intent_state_name(i->state),
+		 i->reversed ? " and was reversed" : "");
+	event_chain(t, &a->chain, &e, a->now_ms);
+}
+
+/* The recorded transaction is final: of the others those that were final before are told now, since until now one of them might have paid. */
+static void tell_extras(struct kv_txn *t, struct apply *a, const struct intent *i)
+{
+	struct attempt_row attempt;
+	struct sighting_at at;
+	struct sighting_row s;
+
+	for (uint32_t n = 0; intents_attempt(t, i->row, n, &attempt); n++) {
+		if (!hash_eq(&attempt.tx_hash, &i->tx_hash) &&
+		    sighting_of(t, a->config->chain_id, i->row, &attempt.tx_hash, &at, &s) &&
+		    !apply_is_pending(t, a->config, &at))
+			unmatched(t, a, i, &at, &s, "paid_twice");
 	}
-	if (e.has_transfer)
-		event_chain(t, &a->chain, &e, a->now_ms);
 }
 
 static void observe_final(struct kv_txn *t, struct apply *a, struct intent *i, const struct sighting_at *at,
@@ -191,14 +231,16 @@ static void finish(struct kv_txn *t, struct apply *a, const struct sighting_at *
 	case INTENT_SETTLING:
 		return;
 	case INTENT_CONFIRMING:
-		if (recorded)
-			decide(t, a, &i, at, s, tier);
-		else
-			unmatched(t, a, &i, at, s, "paid_twice");
+		if (!recorded)
+			return;		/* told when the recorded one is final */
+		decide(t, a, &i, at, s, tier);
+		tell_extras(t, a, &i);
 		return;
 	case INTENT_NEEDS_REVIEW:
 		if (s->judged_in_review)
 			observe_final(t, a, &i, at, s, tier);
+		else if (!recorded)
+			unmatched(t, a, &i, at, s, "paid_twice");
 		return;
 	case INTENT_SETTLED:
 		if (!recorded)
@@ -227,8 +269,10 @@ static bool find_loose(struct kv_txn *t, const struct sighting_at *at, const str
 		       struct transfer_row *out)
 {
 	struct key key = key_transfer(at->chain, at->height, &s->block_hash, at->tx_index, at->ordinal);
+	struct claim_row claim;
 
-	return row_get(t, T_TRANSFER, &key, ROW_TRANSFER, out) && out->owner_kind == OWNER_NONE;
+	return row_get(t, T_TRANSFER, &key, ROW_TRANSFER, out) &&
+	       !claim_get(t, at->chain, &s->tx_hash, at->ordinal, &claim);
 }
 
 static void weigh(struct loose *l, const struct intent *i, const struct route_facts *facts)
@@ -255,7 +299,10 @@ static void weigh_all(struct kv_txn *t, const struct sighting_at *at, const stru
 {
 	struct key from = key_route_payee(at->chain, &l->transfer.to);
 	struct block_row b = { .order = UINT64_MAX };
-	struct route_facts facts = { .block_time_s = s->block_time_s };
+	struct route_facts facts = {
+		.block_time_s = s->block_time_s,
+		.catching_up = s->verdict == VERDICT_TOO_OLD,
+	};
 	struct kv_cursor c;
 	struct intent i;
 
@@ -267,34 +314,47 @@ static void weigh_all(struct kv_txn *t, const struct sighting_at *at, const stru
 	}
 }
 
-/* The route's one open intent gets the transaction: what it misses by is the verdict. */
+/* What a transfer that fits is worth, or what one misses by. */
+static enum verdict loose_verdict(struct kv_txn *t, struct apply *a, const struct loose *l,
+				  const struct sighting_at *at, const struct sighting_row *s)
+{
+	const struct intent *i = &l->only;
+	struct paid_facts facts = { (enum witness_state)s->witness, s->block_time_s, PROOF_RECEIPTS };
+	int order = u256_cmp(&l->transfer.value, &i->amount);
+	struct block_row b;
+
+	if (chain_block(t, at->chain, at->height, &b))
+		facts.proof = b.proof;
+	if (l->fits)
+		return gather_check_paid(a->config, i, &facts);
+	if (i->has_payer && !address_eq(&i->payer, &l->transfer.from))
+		return VERDICT_WRONG_PAYER;
+	if (order == 0)
+		return VERDICT_LATE;
+	return order < 0 ? VERDICT_UNDERPAID : VERDICT_OVERPAID;
+}
+
+/* The route's one open intent gets the transaction; it is decided at once unless the intent's amount asks for a stricter tier. */
 static void attach(struct kv_txn *t, struct apply *a, struct loose *l, const struct sighting_at *loose_at,
 		   const struct sighting_row *loose_s, uint8_t tier)
 {
 	struct intent *i = &l->only;
 	struct sighting_at at = *loose_at;
 	struct sighting_row s = *loose_s;
-	bool late = i->has_expiry && s.block_time_s * 1000 > i->expires_at_ms;
 	struct evidence e;
 
 	at.row = i->row;
 	s.loose = LOOSE_NOT;
 	s.route = true;
-	s.sum = l->transfer.value;
-	if (l->fits)
-		s.verdict = VERDICT_PAID;
-	else if (i->has_payer && !address_eq(&i->payer, &l->transfer.from))
-		s.verdict = VERDICT_WRONG_PAYER;
-	else if (u256_cmp(&s.sum, &i->amount) == 0 && late)
-		s.verdict = VERDICT_LATE;
-	else
-		s.verdict = u256_cmp(&s.sum, &i->amount) < 0 ? VERDICT_UNDERPAID : VERDICT_OVERPAID;
-	if (l->fits)
+	s.verdict = (uint8_t)loose_verdict(t, a, l, &at, &s);
+	if (s.verdict == VERDICT_PAID)
 		claim_take(t, at.chain, &l->transfer, i->row, OWNER_CLAIM);
 	sighting_add(t, &at, &s, tier);
-	pending_del(t, &at, tier);
-	e = final_evidence(t, a, &at, &s, tier);
+	e = apply_evidence(t, &at, &s);
 	move(t, a, i, INTENT_CONFIRMING, &s.tx_hash, NULL, &e);
+	if (!tier_agrees(t, a, &at, tier))
+		return;
+	pending_del(t, &at, tier);
 	decide(t, a, i, &at, &s, tier);
 }
 
@@ -320,6 +380,21 @@ static void tell_loose(struct kv_txn *t, struct apply *a, const struct loose *l,
 	event_chain(t, &a->chain, &e, a->now_ms);
 }
 
+/* An intent named the transaction as its attempt and is not paid by it: the transfer is told with that one. */
+static bool is_told_elsewhere(struct kv_txn *t, const struct sighting_at *at, const struct transfer_row *tr)
+{
+	struct sighting_at place = { at->chain, at->height, at->tx_index, 0, 0 };
+	struct sighting_row s;
+	struct intent i;
+
+	for (; sighting_next_in_tx(t, &place, &s); sighting_step(&place)) {
+		if (place.row && s.verdict != VERDICT_PAID && intents_get(t, place.row, &i) &&
+		    address_eq(&i.token, &tr->token) && address_eq(&i.payee, &tr->to))
+			return true;
+	}
+	return false;
+}
+
 static void finish_loose(struct kv_txn *t, struct apply *a, const struct sighting_at *at,
 			 const struct sighting_row *s, uint8_t tier)
 {
@@ -328,6 +403,8 @@ static void finish_loose(struct kv_txn *t, struct apply *a, const struct sightin
 	if (!find_loose(t, at, s, &l.transfer))
 		return;
 	weigh_all(t, at, s, &l);
+	if (l.fits == 0 && is_told_elsewhere(t, at, &l.transfer))
+		return;
 	if (l.fits == 1 || (l.fits == 0 && l.open == 1 && l.misses &&
 			    u256_cmp(&l.transfer.value, &a->config->route_dust) >= 0))
 		attach(t, a, &l, at, s, tier);
@@ -364,17 +441,6 @@ bool settle_has_work(struct kv_txn *t, const struct apply *a)
 	uint8_t tier;
 
 	return next_final(t, a, &at, &tier);
-}
-
-/* False: a stricter tier decides by now, and it is not there yet. */
-static bool tier_agrees(struct kv_txn *t, struct apply *a, const struct sighting_at *at, uint8_t tier)
-{
-	uint8_t now = at->row ? apply_tier(t, a->config, at) : tier;
-
-	if (now <= tier)
-		return true;
-	pending_move(t, at, tier, now);
-	return false;
 }
 
 bool settle_promote(struct kv_txn *t, struct apply *a)

@@ -44,7 +44,7 @@ static enum err read_more(struct tape *t, struct complaint *why)
 /* The next line in the buffer, without its end; false: it is not whole yet. */
 static bool take_line(struct tape *t, size_t *searched, struct slice *line)
 {
-	const uint8_t *start = t->buf.data + t->at;
+	const uint8_t *start = t->buf.data ? t->buf.data + t->at : NULL;
 	size_t len = t->buf.len - t->at;
 	const uint8_t *end = len > *searched ? memchr(start + *searched, '\n', len - *searched) : NULL;
 
@@ -69,6 +69,13 @@ static bool is_blank(struct slice line)
 	return true;
 }
 
+static bool too_long(const struct tape *t, uint64_t line, enum err *err, struct complaint *why)
+{
+	*err = complain(why, E_INPUT, "%s:%llu: the line is longer than %zu bytes", t->name, (unsigned long long)line,
+			t->line_max_bytes);
+	return false;
+}
+
 bool tape_next(struct tape *t, struct slice *line, enum err *err, struct complaint *why)
 {
 	size_t searched = 0;
@@ -76,16 +83,15 @@ bool tape_next(struct tape *t, struct slice *line, enum err *err, struct complai
 	*err = OK;
 	for (;;) {
 		while (take_line(t, &searched, line)) {
+			if (line->len > t->line_max_bytes)
+				return too_long(t, t->line, err, why);
 			if (!is_blank(*line))
 				return true;
 		}
 		if (t->at_end)
 			return false;
-		if (t->buf.len - t->at > t->line_max_bytes) {
-			*err = complain(why, E_INPUT, "%s:%llu: the line is longer than %zu bytes", t->name,
-					(unsigned long long)t->line + 1, t->line_max_bytes);
-			return false;
-		}
+		if (t->buf.len - t->at > t->line_max_bytes)
+			return too_long(t, t->line + 1, err, why);
 		*err = read_more(t, why);
 		if (*err)
 			return false;
@@ -355,33 +361,76 @@ static enum err parse_small(struct slice line, struct tape_record *out, struct c
 }
 
 /* The few members of a block by which a node knows it; the rest is served as it stands. */
-static void read_block_member(struct scan *s, struct slice name, struct tape_record *out, bool *sound)
+
+enum { B_HASH, B_PARENT, B_NUMBER, B_TIME, B_MEMBERS };
+static const char *const block_members[] = {
+	[B_HASH] = "hash",
+	[B_PARENT] = "parentHash",
+	[B_NUMBER] = "number",
+	[B_TIME] = "timestamp",
+};
+
+static bool read_block_time(struct slice text, int64_t *out)
 {
-	struct slice text;
 	uint64_t time_s;
 
-	if (slice_is(name, "hash"))
-		*sound &= scan_text_or_null(s, &text) && hash_parse(text, &out->hash);
-	else if (slice_is(name, "parentHash"))
-		*sound &= scan_text_or_null(s, &text) && hash_parse(text, &out->parent);
-	else if (slice_is(name, "number"))
-		*sound &= scan_text_or_null(s, &text) && quantity_parse_u64(text, &out->height);
-	else if (slice_is(name, "timestamp")) {
-		*sound &= scan_text_or_null(s, &text) && quantity_parse_u64(text, &time_s) && time_s < INT64_MAX / 1000;
-		out->block_time_s = *sound ? (int64_t)time_s : 0;
-	} else
-		scan_skip(s, NULL);
+	if (!quantity_parse_u64(text, &time_s) || time_s >= INT64_MAX / 1000)
+		return false;
+	*out = (int64_t)time_s;
+	return true;
 }
 
-static bool read_block(struct slice raw, struct tape_record *out)
+static bool read_block_member(unsigned which, struct slice text, struct tape_record *out)
+{
+	switch (which) {
+	case B_HASH:
+		return hash_parse(text, &out->hash) && !hash_is_zero(&out->hash);
+	case B_PARENT:
+		return hash_parse(text, &out->parent);
+	case B_NUMBER:
+		return quantity_parse_u64(text, &out->height);
+	case B_TIME:
+		return read_block_time(text, &out->block_time_s);
+	}
+	return false;
+}
+
+/* Which it is, B_MEMBERS for none of them. */
+static unsigned block_member_of(struct slice name)
+{
+	unsigned i = 0;
+
+	while (i < B_MEMBERS && !slice_is(name, block_members[i]))
+		i++;
+	return i;
+}
+
+static enum err read_block(struct slice raw, struct tape_record *out, struct complaint *why)
 {
 	struct scan s = scan_begin(raw);
-	struct slice name;
-	bool sound = scan_object(&s);
+	struct slice name, text;
+	bool seen[B_MEMBERS + 1] = { false };
+	unsigned i;
 
-	while (scan_member(&s, &name))
-		read_block_member(&s, name, out, &sound);
-	return sound && !scan_failed(&s) && !hash_is_zero(&out->hash);
+	scan_object(&s);
+	while (scan_member(&s, &name)) {
+		i = block_member_of(name);
+		if (i < B_MEMBERS && seen[i])
+			return complain(why, E_INPUT, "block.%s: twice", block_members[i]);
+		seen[i] = true;
+		if (i == B_MEMBERS)
+			scan_skip(&s, NULL);
+		else if (scan_peek(&s) != SCAN_STRING || !scan_string(&s, &text) || !read_block_member(i, text, out))
+			return complain(why, E_INPUT, "block.%s: want 0x and %s", block_members[i],
+					i == B_HASH || i == B_PARENT ? "64 hex digits" : "a number's hex digits");
+	}
+	if (scan_failed(&s))
+		return complain(why, E_INPUT, "block: %s", s.error);
+	for (i = 0; i < B_MEMBERS; i++) {
+		if (!seen[i])
+			return complain(why, E_INPUT, "block.%s: missing", block_members[i]);
+	}
+	return OK;
 }
 
 static enum err parse_block(struct slice line, struct tape_record *out, struct complaint *why)
@@ -404,11 +453,9 @@ static enum err parse_block(struct slice line, struct tape_record *out, struct c
 		return complain(why, E_INPUT, "byte %zu: %s", s.error_at, s.error ? s.error : "more after the record");
 	if (!out->receipts.data || !out->block.data)
 		return complain(why, E_INPUT, "a block comes with its receipts");
-	if (!read_block(out->block, out))
-		return complain(why, E_INPUT, "block: want an object with hash, parentHash, number and timestamp");
 	if (out->receipts.data[0] != '[')
 		return complain(why, E_INPUT, "receipts: want an array");
-	return OK;
+	return read_block(out->block, out, why);
 }
 
 /* The name of the line's first member. */

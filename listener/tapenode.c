@@ -245,7 +245,7 @@ static void tell_head(struct tapenode *n, const struct tape_record *r)
 	n->has_head = true;
 	n->head = r->hash;
 	if (!b)
-		log_odd("odd: the tape announces a head that it has not told block=%s", hash_format(&r->hash, text));
+		log_odd("the tape announces a head that it has not told block=%s", hash_format(&r->hash, text));
 	else if (b->time_ms > n->now_ms)
 		n->now_ms = b->time_ms;
 }

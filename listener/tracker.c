@@ -57,7 +57,24 @@ static void commit_body(struct kv_txn *t, void *ctx)
 		tr->watcher.committing(tr->watcher.ctx, t);
 }
 
-/* True if it was committed; a failed disk stops the tracker. */
+/* A failed disk stops the tracker. */
+static void give_up(struct tracker *tr, enum err err, const char *at)
+{
+	tr->err = err;
+	tr->stopped = true;
+	log_broken("%s failed err=%s", at, err_name(err));
+}
+
+static bool end_read(struct tracker *tr, struct kv_txn *t)
+{
+	enum err err = kv_end_read(t);
+
+	if (err)
+		give_up(tr, err, "read");
+	return err == OK;
+}
+
+/* True if it was committed. */
 static bool commit(struct tracker *tr, struct commit *c)
 {
 	enum err err;
@@ -67,9 +84,7 @@ static bool commit(struct tracker *tr, struct commit *c)
 	if (c->lacks_witnesses)
 		return false;
 	if (err) {
-		tr->err = err;
-		tr->stopped = true;
-		log_broken("broken: commit failed err=%s", err_name(err));
+		give_up(tr, err, "commit");
 		return false;
 	}
 	tr->chain = c->apply.chain;
@@ -80,7 +95,7 @@ static bool commit(struct tracker *tr, struct commit *c)
 
 /* Blocks. */
 
-/* The operator's block is on the head's branch. */
+/* The operator's block is on the head's branch, as far as that is known. */
 static bool is_accepted(const struct tracker *tr)
 {
 	const struct link *at = links_find(&tr->reads.links, &reads_head(&tr->reads)->hash);
@@ -163,16 +178,16 @@ static struct body_slot *whole_body(struct tracker *tr, const struct hash32 *has
 	body = body_of(slot);
 	t = kv_begin_read(tr->kv);
 	gather_slot(&t, tr, slot, &body, catching_up, only_row, &short_of);
-	if (kv_end_read(&t)) {
-		tr->stopped = true;
+	if (!end_read(tr, &t))
 		return NULL;
-	}
 	if (short_of) {
 		reads_witnesses(&tr->reads, slot);
 		return NULL;
 	}
 	return reread_contradictions(tr, slot) ? NULL : slot;
 }
+
+#define PRUNE_ROWS 64		/* of each kind with a block: more than a block adds, or they would pile up */
 
 static void block_body(struct kv_txn *t, struct commit *c)
 {
@@ -190,7 +205,7 @@ static void block_body(struct kv_txn *t, struct commit *c)
 	chain_prune(t, tr->config->chain_id,
 		    c->apply.chain.marks[0].height > tr->config->keep_tx_blocks
 			    ? c->apply.chain.marks[0].height - tr->config->keep_tx_blocks : 0,
-		    c->apply.chain.tip_time_s - tr->config->keep_hashes_s, 2);
+		    c->apply.chain.tip_time_s - tr->config->keep_hashes_s, PRUNE_ROWS);
 }
 
 #define WINDOW_BELOW 256	/* hashes kept in memory below the lowest watermark */
@@ -247,6 +262,8 @@ static void after_block(struct tracker *tr, const struct commit *c, uint64_t old
 	bodies_drop(c->slot);
 }
 
+static bool finalize_all(struct tracker *tr, bool current);
+
 /* Apply the path's first block, after cutting back to @ancestor if it is below the tip. */
 static bool apply_next(struct tracker *tr, const struct hash32 *head, const struct fork_plan *plan)
 {
@@ -264,15 +281,18 @@ static bool apply_next(struct tracker *tr, const struct hash32 *head, const stru
 	/* Before the first is whole, the next ones are on their way. */
 	for (unsigned i = 1; i < plan->path_count && i < tr->config->ahead_blocks; i++)
 		reads_body(&tr->reads, &plan->path[i]);
-	if (!c.slot)
+	if (!c.slot || !reads_tags(&tr->reads))
 		return false;
+	/* A watermark that rose may have another plan. */
+	if (finalize_all(tr, false))
+		return true;
 	c.body_in = body_of(c.slot);
 	if (c.rolls_back) {
 		hashes = list_branch(tr, head, plan->ancestor, &c.branch.count);
 		c.branch.hashes = hashes;
 		c.branch.ancestor = plan->ancestor;
 		c.branch.ancestor_hash = *window_at(&tr->window, plan->ancestor);
-		c.branch.over_final = is_accepted(tr);
+		c.branch.over_final = tr->chain.latched;	/* only an accepted branch is followed then */
 	}
 	/* Crash before: the old tip.  After: the new branch's first block, moves and events with it. */
 	done = commit(tr, &c);
@@ -306,7 +326,7 @@ static void list_settled_above(struct kv_txn *t, struct commit *c, struct chain_
 		at.tx_index = at.ordinal = 0;
 		for (at.row = 0; sighting_next_in_block(t, &at, &s); sighting_step(&at)) {
 			if (!at.row || !intents_get(t, at.row, &i) || i.state != INTENT_SETTLED ||
-			    !hash_eq(&i.tx_hash, &s.tx_hash))
+			    i.reversed || !hash_eq(&i.tx_hash, &s.tx_hash))
 				continue;
 			if (e->intent_count < EVENT_NAMES_MAX) {
 				memcpy(names[e->intent_count], i.id, INTENT_ID_MAX);
@@ -359,7 +379,7 @@ static void hear_violation(struct tracker *tr, const struct fork_plan *plan)
 		return;
 	}
 	if (!tr->denial.said)
-		TLOG(LOG_ODD, tr, "odd: a node denies our final block height=%llu", , (unsigned long long)floor);
+		TLOG(LOG_ODD, tr, "a node denies our final block height=%llu", , (unsigned long long)floor);
 	if (!said_twice(tr, &tr->denial, &vote.other))
 		return;
 	if (vote.ours) {
@@ -367,7 +387,7 @@ static void hear_violation(struct tracker *tr, const struct fork_plan *plan)
 		reads_set_aside(&tr->reads, ours);
 		return;
 	}
-	TLOG(LOG_ODD, tr, "odd: latched height=%llu", , (unsigned long long)floor);
+	TLOG(LOG_ODD, tr, "latched height=%llu", , (unsigned long long)floor);
 	c.theirs = vote.other;
 	/* Crash before: the claim is heard again.  After: latched until proof or an operator lifts it. */
 	commit(tr, &c);
@@ -381,7 +401,7 @@ static void hear_latched(struct tracker *tr)
 
 	if (!reads_floor(&tr->reads, tr->chain.latch_height, &tr->chain.latch_ours, tr->round, &vote) || vote.others)
 		return;
-	TLOG(LOG_ODD, tr, "odd: the latch fell, the nodes have our blocks again height=%llu", ,
+	TLOG(LOG_ODD, tr, "the latch fell, the nodes have our blocks again height=%llu", ,
 	     (unsigned long long)tr->chain.latch_height);
 	tr->denial.said = false;
 	/* Crash before: latched, and proven again.  After: nothing had been changed. */
@@ -394,28 +414,66 @@ static struct fork_limits limits_of(const struct tracker *tr)
 {
 	struct fork_limits limits = { .far_blocks = tr->config->far_blocks };
 
-	limits.has_floor = !is_accepted(tr) && settle_floor(tr->config, &tr->chain, &limits.floor_height);
+	limits.has_floor = settle_floor(tr->config, &tr->chain, &limits.floor_height);
 	return limits;
 }
 
 static bool needs_header(struct tracker *tr, const struct hash32 *hash)
 {
-	reads_ask_header(&tr->reads, hash);
+	if (!links_find(&tr->reads.links, hash))
+		reads_ask_header(&tr->reads, hash);
 	return links_find(&tr->reads.links, hash) != NULL;
 }
 
-/* The first head: we stand just below it. */
+/* One step onto the branch of the operator's block, whatever that undoes; true if there may be another. */
+static bool follow_accepted(struct tracker *tr)
+{
+	const struct hash32 *head = is_accepted(tr) ? &reads_head(&tr->reads)->hash : &tr->chain.accepted_hash;
+	struct fork_limits limits = { .far_blocks = UINT32_MAX };
+	struct fork_plan plan;
+
+	if (!tr->chain.latched || !tr->chain.accepted)
+		return false;
+	plan = fork_plan(&tr->window, &tr->reads.links, head, &limits);
+	if (plan.kind == PLAN_NEED_HEADER)
+		return needs_header(tr, &plan.hash);
+	/* Our own branch is no other one: that it is right must be proven. */
+	if (plan.kind != PLAN_ROLLBACK && plan.kind != PLAN_SHORTER)
+		return false;
+	return apply_next(tr, head, &plan);
+}
+
+/* The first head: we stand just below it; on a genesis block, which has no transactions, at it. */
 static bool find_start(struct tracker *tr)
 {
 	const struct hash32 *hash = &reads_head(&tr->reads)->hash;
-	const struct link *head = links_find(&tr->reads.links, hash);
+	const struct link *head;
 
 	if (tr->window.count)
 		return true;
-	if (!head)
-		return needs_header(tr, hash);
-	window_push(&tr->window, head->height - 1, &head->parent);
+	if (!needs_header(tr, hash))
+		return false;
+	head = links_find(&tr->reads.links, hash);
+	if (head->height)
+		window_push(&tr->window, head->height - 1, &head->parent);
+	else
+		window_push(&tr->window, 0, &head->hash);
 	return true;
+}
+
+static void set_trouble(struct tracker *tr, enum tracker_trouble trouble)
+{
+	static const char *const names[] = {
+		[TROUBLE_NONE] = "none",
+		[TROUBLE_STALE] = "stale",
+		[TROUBLE_UNLINKED] = "unlinked",
+		[TROUBLE_LATCHED] = "latched",
+		[TROUBLE_ALONE] = "fewer endpoints live than must agree",
+	};
+
+	if (trouble != tr->trouble)
+		TLOG(LOG_INFO, tr, "trouble=%s", , names[trouble]);
+	tr->trouble = trouble;
 }
 
 /* Far behind: by number, several ahead, each linked by hash to the one before. */
@@ -435,23 +493,12 @@ static bool forward(struct tracker *tr, const struct fork_plan *far)
 	if (plan.kind == PLAN_EXTEND || plan.kind == PLAN_ROLLBACK)
 		return apply_next(tr, &hash, &plan);
 	if (plan.kind == PLAN_NEED_HEADER)
-		reads_ask_header(&tr->reads, &plan.hash);
+		return needs_header(tr, &plan.hash);
+	if (plan.kind == PLAN_VIOLATION)
+		hear_violation(tr, &plan);
+	if (plan.kind == PLAN_UNLINKED)
+		set_trouble(tr, TROUBLE_UNLINKED);
 	return false;
-}
-
-static void set_trouble(struct tracker *tr, enum tracker_trouble trouble)
-{
-	static const char *const names[] = {
-		[TROUBLE_NONE] = "none",
-		[TROUBLE_STALE] = "stale",
-		[TROUBLE_UNLINKED] = "unlinked",
-		[TROUBLE_LATCHED] = "latched",
-		[TROUBLE_ALONE] = "fewer endpoints live than must agree",
-	};
-
-	if (trouble != tr->trouble)
-		TLOG(LOG_INFO, tr, "info: trouble=%s", , names[trouble]);
-	tr->trouble = trouble;
 }
 
 /* One step towards the head; true if it may be asked at once for the next. */
@@ -465,7 +512,7 @@ static bool follow(struct tracker *tr, bool *current)
 	if (!find_start(tr))
 		return false;
 	plan = fork_plan(&tr->window, &tr->reads.links, head, &limits);
-	if (plan.kind != PLAN_UNLINKED && tr->trouble == TROUBLE_UNLINKED)
+	if (plan.kind != PLAN_UNLINKED && plan.kind != PLAN_FORWARD && tr->trouble == TROUBLE_UNLINKED)
 		set_trouble(tr, TROUBLE_NONE);
 	switch (plan.kind) {
 	case PLAN_CURRENT:
@@ -478,7 +525,7 @@ static bool follow(struct tracker *tr, bool *current)
 	case PLAN_FORWARD:
 		return forward(tr, &plan);
 	case PLAN_SHORTER:
-		if (!is_accepted(tr) && !said_twice(tr, &tr->shorter, head))
+		if (!said_twice(tr, &tr->shorter, head))
 			return false;
 		return apply_next(tr, head, &plan);
 	case PLAN_EXTEND:
@@ -503,10 +550,14 @@ static bool resolve_tag(struct tracker *tr, const struct hash32 *tag, uint64_t *
 	const struct link *at = links_find(&tr->reads.links, tag);
 	const struct hash32 *ours;
 
-	while (at && at->height > tip)
+	while (at && at->height > tip + 1)
 		at = links_find(&tr->reads.links, &at->parent);
 	if (!at)
 		return false;
+	if (at->height == tip + 1) {
+		*height = tip;
+		return hash_eq(window_at(&tr->window, tip), &at->parent);
+	}
 	ours = window_at(&tr->window, at->height);
 	*height = at->height;
 	return ours && hash_eq(ours, &at->hash);
@@ -559,8 +610,9 @@ static void deadline_body(struct kv_txn *t, struct commit *c)
 static bool is_stale(const struct tracker *tr)
 {
 	const struct head *head = reads_head(&tr->reads);
+	int64_t newest_s = head->verified ? head->time_s : tr->chain.tip_time_s;
 
-	return head->verified && now_ms(tr) > (head->time_s + tr->config->head_age_s) * 1000;
+	return now_ms(tr) > (newest_s + tr->config->head_age_s) * 1000;
 }
 
 /* Why nothing may settle now. */
@@ -579,9 +631,7 @@ static bool has_finality_work(struct tracker *tr, const struct finality_view *vi
 	bool work = settle_would_raise(&t, &a, view) || settle_has_work(&t, &a);
 
 	*deadlines = settle_has_deadline(&t, &a);
-	if (kv_end_read(&t))
-		tr->stopped = true;
-	return work;
+	return end_read(tr, &t) && work;
 }
 
 /* One slice; true if there may be more. */
@@ -603,6 +653,19 @@ static bool finalize(struct tracker *tr, bool current)
 		c.body = deadline_body;
 	/* Crash before: the same is final again.  After: the rest of the slice's successors follow. */
 	return commit(tr, &c) && (c.more || work);
+}
+
+/*
+ * What is final by now; true if anything was.  Before each block too, since what a block does to an intent
+ * depends on it, and the order must be the same however fast bodies come, also after a restart.
+ */
+static bool finalize_all(struct tracker *tr, bool current)
+{
+	bool did = false;
+
+	while (!tr->stopped && tr->window.count && tr->trouble != TROUBLE_UNLINKED && finalize(tr, current))
+		did = true;
+	return did;
 }
 
 /* Lookups: an attempt that may stand in a block that went by. */
@@ -645,7 +708,7 @@ static enum search search_attempt(struct kv_txn *t, struct tracker *tr, const st
 	struct tx_place place;
 	struct block_row b;
 
-	if (chain_find_tx(t, chain, &tr->chain, tx_hash, &height) && chain_block(t, chain, height, &b)) {
+	if (!tr->lookup.misled && chain_find_tx(t, chain, &tr->chain, tx_hash, &height) && chain_block(t, chain, height, &b)) {
 		*block = b.hash;
 		return SEARCH_BLOCK;
 	}
@@ -659,19 +722,36 @@ static enum search search_attempt(struct kv_txn *t, struct tracker *tr, const st
 
 static enum search search_intent(struct kv_txn *t, struct tracker *tr, uint64_t row, struct hash32 *block)
 {
-	enum search found = SEARCH_NOTHING;
+	struct lookup *l = &tr->lookup;
+	enum search found;
 	struct attempt_row a;
 	struct sighting_at at;
 	struct sighting_row s;
 	struct intent i;
 
+	if (l->row != row)
+		*l = (struct lookup){ .row = row };
 	if (!intents_get(t, row, &i) || i.state == INTENT_CREATED || i.state == INTENT_AUTHORIZED)
 		return SEARCH_NOTHING;
-	for (uint32_t n = 0; found == SEARCH_NOTHING && intents_attempt(t, row, n, &a); n++) {
-		if (!sighting_of(t, tr->config->chain_id, row, &a.tx_hash, &at, &s))
-			found = search_attempt(t, tr, &a.tx_hash, block);
+	for (; intents_attempt(t, row, l->attempt, &a); *l = (struct lookup){ row, l->attempt + 1, false }) {
+		if (sighting_of(t, tr->config->chain_id, row, &a.tx_hash, &at, &s))
+			continue;
+		found = search_attempt(t, tr, &a.tx_hash, block);
+		if (found != SEARCH_NOTHING)
+			return found;
 	}
-	return found;
+	return SEARCH_NOTHING;
+}
+
+/* After a block: where it did not hold the attempt, its prefix is not believed again, then no node. */
+static void step_lookup(struct tracker *tr, bool seen)
+{
+	struct lookup *l = &tr->lookup;
+
+	if (seen || l->misled)
+		*l = (struct lookup){ l->row, l->attempt + 1, false };
+	else
+		l->misled = true;
 }
 
 /* One step of the first lookup; true if there may be another. */
@@ -684,11 +764,7 @@ static bool look_up(struct tracker *tr)
 
 	if (tr->chain.has_tip && !tr->chain.latched && first_lookup(&t, tr, &c.row))
 		found = search_intent(&t, tr, c.row, &block);
-	if (kv_end_read(&t)) {
-		tr->stopped = true;
-		return false;
-	}
-	if (found == SEARCH_WAIT)
+	if (!end_read(tr, &t) || found == SEARCH_WAIT)
 		return false;
 	if (found == SEARCH_BLOCK) {
 		c.has_body = true;
@@ -698,8 +774,13 @@ static bool look_up(struct tracker *tr)
 		c.body_in = body_of(c.slot);
 	}
 	/* Crash before: looked up again, the row is there.  After: seen, or known not to be there. */
-	if (commit(tr, &c))
+	if (commit(tr, &c)) {
+		if (c.has_body)
+			step_lookup(tr, tr->gather.count > 0);
+		else
+			tr->lookup = (struct lookup){ .row = 0 };
 		return true;
+	}
 	if (c.lacks_witnesses)
 		reads_witnesses(&tr->reads, c.slot);
 	return false;
@@ -713,23 +794,21 @@ void tracker_run(struct tracker *tr)
 
 	if (tr->stopped)
 		return;
-	if (tr->chain.latched && !is_accepted(tr)) {
-		set_trouble(tr, TROUBLE_LATCHED);
+	if (tr->chain.latched)
 		hear_latched(tr);
+	while (!tr->stopped && follow_accepted(tr))
+		;
+	if (tr->chain.latched)
+		set_trouble(tr, TROUBLE_LATCHED);
+	if (tr->chain.latched || tr->stopped)
 		return;
-	}
 	if (reads_head(&tr->reads)->known) {
-		while (follow(tr, &current)) {
-			if (tr->stopped)
-				return;
-		}
+		while (!tr->stopped && follow(tr, &current))
+			;
 	}
 	while (!tr->stopped && look_up(tr))
 		;
-	if (tr->window.count && tr->trouble != TROUBLE_UNLINKED) {
-		while (!tr->stopped && finalize(tr, current))
-			;
-	}
+	finalize_all(tr, current);
 }
 
 static void on_change(void *ctx)

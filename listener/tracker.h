@@ -32,6 +32,13 @@ struct claim {
 	uint64_t round;			/* of polls */
 };
 
+/* How far the first lookup is: what was looked at in vain is not looked at again. */
+struct lookup {
+	uint64_t row;
+	uint32_t attempt;		/* the one at hand */
+	bool misled;			/* a block that its prefix named does not hold it */
+};
+
 /* Told after the commit; any may be NULL. */
 struct tracker_watcher {
 	/* Inside each of the tracker's write transactions, last. */
@@ -56,6 +63,7 @@ struct tracker {
 	enum tracker_trouble trouble;
 	struct claim shorter;
 	struct claim denial;
+	struct lookup lookup;
 	uint64_t round;			/* counts polls: what was read by number in an older one is asked anew */
 	bool stopped;
 	enum err err;			/* of the store: nothing goes on after it */

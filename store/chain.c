@@ -47,6 +47,13 @@ bool chain_block(struct kv_txn *t, uint64_t chain, uint64_t height, struct block
 	return row_get(t, T_BLOCK, &key, ROW_BLOCK, out);
 }
 
+int64_t chain_time_ms(const struct chain_row *row)
+{
+	if (!row->has_tip)
+		return 0;
+	return row->tip_time_s > 0 ? row->tip_time_s * 1000 : 1;
+}
+
 static uint32_t chunk_count(uint32_t tx_count)
 {
 	return (tx_count + BLOCK_TX_CHUNK - 1) / BLOCK_TX_CHUNK;
@@ -116,7 +123,7 @@ static void move_prefixes(struct kv_txn *t, uint64_t chain, uint64_t height, con
 void chain_pop(struct kv_txn *t, uint64_t chain, struct chain_row *row)
 {
 	struct key key = key_block(chain, row->tip_height);
-	struct block_row top, below = { 0 };
+	struct block_row top, below;
 
 	if (!chain_block(t, chain, row->tip_height, &top)) {
 		kv_fail(t, E_CORRUPT);
@@ -125,7 +132,9 @@ void chain_pop(struct kv_txn *t, uint64_t chain, struct chain_row *row)
 	put_orphan(t, chain, row->tip_height, &top);
 	move_prefixes(t, chain, row->tip_height, &top);
 	key_del(t, T_BLOCK, &key);
-	chain_block(t, chain, row->tip_height - 1, &below);
+	/* Below the first block that we applied no time is known: the lost one's is near. */
+	if (!chain_block(t, chain, row->tip_height - 1, &below))
+		below.time_s = top.time_s;
 	set_tip(row, row->tip_height - 1, &top.parent, below.time_s);
 	chain_put(t, chain, row);
 }

@@ -18,6 +18,9 @@ void chain_open(struct kv_txn *t, uint64_t chain, const struct hash32 *genesis,
 bool chain_get(struct kv_txn *t, uint64_t chain, struct chain_row *out);
 void chain_put(struct kv_txn *t, uint64_t chain, const struct chain_row *row);
 
+/* The tip's timestamp, at least 1; 0 where there is no tip yet. */
+int64_t chain_time_ms(const struct chain_row *row);
+
 /* The block at @height of our chain. */
 bool chain_block(struct kv_txn *t, uint64_t chain, uint64_t height, struct block_row *out);
 

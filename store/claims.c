@@ -62,12 +62,15 @@ void claim_take(struct kv_txn *t, uint64_t chain, const struct transfer_row *tr,
 	row_put(t, T_TRANSFER, &key, ROW_TRANSFER, &owned);
 }
 
+/* The claim goes with the transfer that it names; a node may have listed the transaction in another block too. */
 static void release(struct kv_txn *t, uint64_t chain, struct transfer_row *tr, bool orphaned)
 {
 	struct key key = transfer_key(chain, tr);
 	struct key claim_key = key_claim(chain, &tr->tx_hash, tr->ordinal);
+	struct claim_row claim;
 
-	if (tr->owner_kind != OWNER_NONE)
+	if (tr->owner_kind != OWNER_NONE && row_get(t, T_CLAIM, &claim_key, ROW_CLAIM, &claim) &&
+	    hash_eq(&claim.block_hash, &tr->block_hash) && claim.tx_index == tr->tx_index)
 		key_del(t, T_CLAIM, &claim_key);
 	tr->owner_kind = OWNER_NONE;
 	tr->owner = 0;

@@ -74,11 +74,11 @@ static const char *frozen_difference(const struct intent *a, const struct intent
 		return "amount";
 	if (!address_eq(&a->payee, &b->payee))
 		return "payee";
-	if (a->has_payer != b->has_payer || !address_eq(&a->payer, &b->payer))
+	if (a->has_payer != b->has_payer || (a->has_payer && !address_eq(&a->payer, &b->payer)))
 		return "payer";
 	if (a->watch != b->watch)
 		return "watch";
-	if (a->has_expiry != b->has_expiry || a->expires_at_ms != b->expires_at_ms)
+	if (a->has_expiry != b->has_expiry || (a->has_expiry && a->expires_at_ms != b->expires_at_ms))
 		return "expires_at";
 	if (strcmp(a->reverses, b->reverses) != 0)
 		return "reverses";
@@ -104,7 +104,8 @@ static bool find_rival(struct kv_txn *t, const struct intent *i, struct intent *
 
 	if (i->watch != WATCH_ROUTE)
 		return false;
-	return kv_seek(t, T_ROUTE, key_slice(&from), from.len - 8u, &c) &&
+	from.len -= 8;		/* whatever the row */
+	return kv_seek(t, T_ROUTE, key_slice(&from), from.len, &c) &&
 	       intents_get(t, be64_get(c.key + c.key_len - 8), out);
 }
 
@@ -128,17 +129,28 @@ static void add_history(struct kv_txn *t, const struct intent *i, const struct h
 	row_add(t, T_HISTORY, &key, ROW_HISTORY, h);
 }
 
+/* What is not frozen, as it is at first. */
+static void reset(struct intent *i)
+{
+	i->state = INTENT_CREATED;
+	i->version = 1;
+	i->has_tx = false;
+	i->tx_hash = (struct hash32){ { 0 } };
+	i->reason = (struct reason){ .code = "" };
+	i->event_number = 0;
+	i->missing_from_ms = 0;
+	i->reversed = i->overdue_said = false;
+}
+
 static void write_new(struct kv_txn *t, struct intent *i, int64_t now_ms)
 {
 	struct evidence none = { .by = ACTOR_API };
 	struct history_row h = { .from = INTENT_CREATED, .to = INTENT_CREATED, .actor = ACTOR_API,
 				 .at_ms = now_ms, .version = 1 };
 
+	reset(i);
 	i->row = number_next(t, "intent");
 	i->created_order = number_next(t, "order");
-	i->state = INTENT_CREATED;
-	i->version = 1;
-	i->event_number = 0;
 	i->created_at_ms = i->entered_at_ms = now_ms;
 	index_new(t, i);
 	add_history(t, i, &h);
@@ -364,8 +376,9 @@ void intents_start_clock(struct kv_txn *t, uint64_t chain, int64_t time_ms)
 			kv_fail(t, E_CORRUPT);
 			return;
 		}
-		i.missing_from_ms = time_ms;
-		key = key_deadline(chain, DEADLINE_MISSING, time_ms, i.row);
+		/* 0 means no tip, also on a chain that began with the epoch. */
+		i.missing_from_ms = time_ms ? time_ms : 1;
+		key = key_deadline(chain, DEADLINE_MISSING, i.missing_from_ms, i.row);
 		mark_put(t, T_DEADLINE, &key);
 		intents_save(t, &i);
 	}
