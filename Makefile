@@ -94,8 +94,8 @@ check-calls:
 	@! grep -nwE '(sprintf|strcpy|strcat|atoi|strtok|gets|scanf|alloca|gettimeofday)\(' $(SOURCES)
 
 # Each program prints its cases; the last line of all counts them.
-FAST   := $(UNIT) $(filter-out %_kill %_tamper,$(REPLAY))
-SLOW   := $(filter %_kill %_tamper,$(REPLAY))
+FAST   := $(UNIT) $(filter-out %_kill %_tamper %_sweep,$(REPLAY))
+SLOW   := $(filter %_kill %_tamper %_sweep,$(REPLAY))
 RUN    := TIDEMARK=$B/tidemark sh tests/run.sh
 
 check-fast: all $(FAST) check-source

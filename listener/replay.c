@@ -353,6 +353,7 @@ static enum err open_replay_store(struct replay *r)
 	struct store_options options = { .map_bytes = r->options->map_bytes };
 	const char *temp = getenv("TMPDIR");
 	const char *dir = r->options->store;
+	enum err err;
 
 	if (!dir) {
 		snprintf(r->temp_dir, sizeof(r->temp_dir), "%.400s/tidemark-replay-XXXXXX", temp ? temp : "/tmp");
@@ -360,7 +361,10 @@ static enum err open_replay_store(struct replay *r)
 		if (!dir)
 			return complain(r->why, E_IO, "%s: no temporary folder can be made", r->temp_dir);
 	}
-	return store_open(dir, &options, &r->kv, r->why);
+	err = store_open(dir, &options, &r->kv, r->why);
+	if (!err && r->options->hook.at)
+		kv_set_hook(r->kv, r->options->hook);
+	return err;
 }
 
 static void remove_temp_store(struct replay *r)

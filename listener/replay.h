@@ -9,7 +9,7 @@
 #ifndef LISTENER_REPLAY_H
 #define LISTENER_REPLAY_H
 
-#include "common/types.h"
+#include "store/kv.h"
 
 #include <stdio.h>
 
@@ -25,6 +25,7 @@ struct replay_options {
 	size_t map_bytes;
 	size_t line_max_bytes;	/* 0: the default of tape.h */
 	bool colour;		/* of a story */
+	struct kv_hook hook;	/* of the store, for tests of crashes; all zero: none */
 	FILE *out;
 };
 

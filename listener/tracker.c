@@ -62,7 +62,7 @@ static void give_up(struct tracker *tr, enum err err, const char *at)
 {
 	tr->err = err;
 	tr->stopped = true;
-	log_broken("%s failed err=%s", at, err_name(err));
+	log_odd("%s failed err=%s", at, err_name(err));
 }
 
 static bool end_read(struct tracker *tr, struct kv_txn *t)
