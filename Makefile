@@ -13,7 +13,8 @@ Q      := $(if $(V),,@)
 B      := build$(if $(filter clang%,$(CC)),-clang)$(if $(SAN),-san)
 WARN   := -Wall -Wextra -Werror -Wshadow -Wvla -Wstrict-prototypes -Wmissing-prototypes
 SANITY := $(if $(SAN),-fsanitize=address$(comma)undefined -fno-sanitize-recover=all -fno-omit-frame-pointer)
-CFLAGS ?= -O2 -g
+# Dwarf 4, since Debian's valgrind does not read the 5 of clang.
+CFLAGS ?= -O2 -g -gdwarf-4
 FLAGS   = -std=c11 -D_POSIX_C_SOURCE=200809L $(WARN) -I. -MMD -MP $(CFLAGS) $(SANITY)
 LIBS   := -llmdb -ljansson
 

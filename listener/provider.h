@@ -44,7 +44,7 @@ struct head {
 	int64_t time_s;
 };
 
-/* What it says of a tag.  Believed by the rules of DESIGN, "Watermarks". */
+/* What it says of a tag.  Believed by the rules in reads.c. */
 struct tag_reading {
 	bool wanted;
 	bool known;

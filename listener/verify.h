@@ -9,7 +9,7 @@
 
 #include "listener/codec.h"
 
-/* keccak256 of the header's RLP list, as its number of fields says (FACTS of EIP-1559, 4895, 4844, 4788, 7685, 7928, 7843). */
+/* keccak256 of the header's RLP list, as its number of fields says (EIP-1559, 4895, 4844, 4788, 7685, 7928, 7843). */
 struct hash32 header_hash(const struct header *h, struct buf *scratch);
 
 /* The root over the receipts' consensus encodings (EIP-2718; 0x7e as the OP stack does). */

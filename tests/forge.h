@@ -1,5 +1,5 @@
 /*
- * forge - a tape (DESIGN, "Tape") from a short symbolic text, with true header
+ * forge - a tape (README, "Replaying") from a short symbolic text, with true header
  * hashes, parent links, receipts roots and blooms, so that a reorg can be
  * written down in ten lines.
  *

@@ -260,7 +260,7 @@ static struct answer refused_because(char code)
 	return (struct answer){ code, false };
 }
 
-/* DESIGN 2, rule by rule. */
+/* The seven checks in their order, rule by rule. */
 static struct answer ladder(const struct question *q)
 {
 	const struct told_move *m = &told[q->state][q->to];
