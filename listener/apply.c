@@ -100,13 +100,14 @@ struct evidence apply_evidence(struct kv_txn *t, const struct sighting_at *at,
 	return e;
 }
 
-/* What a sighting adds to the sum that chooses the tier: its intent's amount; or, of the one at hand, what was paid. */
+/* What a sighting adds to the sum that chooses the tier: the amount of an intent that it pays; or, of the one at hand, what was paid. */
 static struct u256 weight_of(struct kv_txn *t, const struct sighting_at *place, const struct sighting_row *s,
 			     bool at_hand)
 {
 	struct intent i;
 
-	if (place->row && intents_get(t, place->row, &i) && i.has_tx && hash_eq(&i.tx_hash, &s->tx_hash))
+	if (place->row && s->verdict == VERDICT_PAID && intents_get(t, place->row, &i) && i.has_tx &&
+	    hash_eq(&i.tx_hash, &s->tx_hash))
 		return i.amount;
 	return at_hand ? s->sum : u256_from_u64(0);
 }
@@ -495,9 +496,8 @@ static struct candidate *list_candidates(const struct transfer_row *rows, size_t
 	return list;
 }
 
-/* The verdict on a sighting that was kept as an extra one: what it held is now its payment. */
-static void rejudge(struct kv_txn *t, struct apply *a, const struct sighting_at *at, struct sighting_row *s,
-		    const struct intent *i)
+void apply_rejudge(struct kv_txn *t, struct apply *a, const struct sighting_at *at, struct sighting_row *s,
+		   const struct intent *i)
 {
 	struct paid_facts paid = { (enum witness_state)s->witness, s->block_time_s, PROOF_RECEIPTS };
 	struct match_facts facts = { s->verdict == VERDICT_REVERTED, s->verdict == VERDICT_WRONG_TOKEN };
@@ -553,7 +553,7 @@ static void reconcile(struct kv_txn *t, struct apply *a, uint64_t row)
 	if (!intents_get(t, row, &i) || i.state != INTENT_SETTLING ||
 	    !sighting_of(t, a->config->chain_id, row, NULL, &at, &s))
 		return;
-	rejudge(t, a, &at, &s, &i);
+	apply_rejudge(t, a, &at, &s, &i);
 	e = apply_evidence(t, &at, &s);
 	r = move_to(INTENT_CONFIRMING, &s.tx_hash, NULL);
 	move(t, a, &i, &r, &e);

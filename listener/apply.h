@@ -47,6 +47,13 @@ void apply_rollback(struct kv_txn *t, struct apply *a, const struct branch *bran
 /* After the new branch's first block: an intent put back whose other attempt stands in a block of ours moves on. */
 void apply_reconcile(struct kv_txn *t, struct apply *a);
 
+/*
+ * The verdict once more, over what is kept of the sighting: whoever held or claimed its transfers may
+ * have let go since.  Claims follow it; *@s is stored.
+ */
+void apply_rejudge(struct kv_txn *t, struct apply *a, const struct sighting_at *at, struct sighting_row *s,
+		   const struct intent *i);
+
 /* The tier that decides over the transaction at the place. */
 uint8_t apply_tier(struct kv_txn *t, const struct chain_config *config, const struct sighting_at *at);
 

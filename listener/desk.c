@@ -177,7 +177,8 @@ enum err desk_move(struct kv_txn *t, const struct desk_move *m, int64_t now_ms,
 	*result = intents_move(t, &i, &r, &ctx, why);
 	if (result->outcome == MOVE_REFUSED)
 		return result->err;
-	if (!intent_state_is_terminal(i.state))
+	/* Given up, too: what was mined before is reported. */
+	if (i.state != INTENT_SETTLED)
 		ask_lookup(t, &i);
 	expect_settled(t, &i, &r, now_ms);
 	return OK;

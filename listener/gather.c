@@ -75,8 +75,6 @@ static void find_attempts(struct kv_txn *t, const struct gather_input *in, uint3
 	while (intents_next_of_tx(t, in->config->chain_id, tx_hash_at(in, tx_index), &walk, &row, &order)) {
 		struct finding *f;
 
-		if (in->only_row && row != in->only_row)
-			continue;
 		f = ADD(g, findings, count, cap);
 		f->tx_index = tx_index;
 		f->order = order;
@@ -93,7 +91,7 @@ static bool payee_is_watched(struct kv_txn *t, const struct gather_input *in, co
 	struct key from = key_route_payee(in->config->chain_id, &tr->to);
 	struct kv_cursor c;
 
-	return !in->only_row && kv_seek(t, T_ROUTE, key_slice(&from), from.len, &c);
+	return !in->again && kv_seek(t, T_ROUTE, key_slice(&from), from.len, &c);
 }
 
 /* Attempts are found before transfers, so the last finding tells whether somebody wants this transaction. */
@@ -195,7 +193,7 @@ static bool find_role(struct kv_txn *t, const struct gather_input *in, struct ga
 	struct sighting_at place;
 	struct sighting_row s;
 
-	if (in->only_row && sighting_of(t, f->intent.chain_id, f->intent.row, tx, &place, &s))
+	if (in->again && sighting_of(t, f->intent.chain_id, f->intent.row, tx, &place, &s))
 		return false;
 	switch (f->intent.state) {
 	case INTENT_CREATED:

@@ -77,7 +77,7 @@ struct gather_input {
 	struct witness *witnesses;
 	size_t witness_count;
 	bool catching_up;
-	uint64_t only_row;		/* not 0: a block of ours again, for this intent alone */
+	bool again;			/* a block of ours once more, for all whose attempts were not seen in it: claims go by attempt */
 };
 
 /* Overwrites *@g, keeping its memory.  Findings are in the order in which they claim. */

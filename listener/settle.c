@@ -214,8 +214,29 @@ static void observe_final(struct kv_txn *t, struct apply *a, struct intent *i, c
 	intents_save(t, i);
 }
 
+/* Somebody else's hold stood against it, wholly or in part. */
+static bool is_contested(const struct sighting_row *s)
+{
+	return s->verdict == VERDICT_ALREADY_CLAIMED || s->verdict == VERDICT_UNDERPAID ||
+	       s->verdict == VERDICT_OVERPAID;
+}
+
+/* What the ended intent let go is first offered to those that wait for the same transaction. */
+static void offer(struct kv_txn *t, struct apply *a, const struct sighting_at *ended)
+{
+	struct sighting_at at = { ended->chain, ended->height, ended->tx_index, 0, 0 };
+	struct sighting_row s;
+	struct intent i;
+
+	for (; sighting_next_in_tx(t, &at, &s); sighting_step(&at)) {
+		if (at.row && is_contested(&s) && intents_get(t, at.row, &i) && i.state == INTENT_CONFIRMING &&
+		    hash_eq(&i.tx_hash, &s.tx_hash))
+			apply_rejudge(t, a, &at, &s, &i);
+	}
+}
+
 static void finish(struct kv_txn *t, struct apply *a, const struct sighting_at *at,
-		   const struct sighting_row *s, uint8_t tier)
+		   struct sighting_row *s, uint8_t tier)
 {
 	struct intent i;
 	bool recorded;
@@ -233,6 +254,8 @@ static void finish(struct kv_txn *t, struct apply *a, const struct sighting_at *
 	case INTENT_CONFIRMING:
 		if (!recorded)
 			return;		/* told when the recorded one is final */
+		if (is_contested(s))
+			apply_rejudge(t, a, at, s, &i);
 		decide(t, a, &i, at, s, tier);
 		tell_extras(t, a, &i);
 		return;
@@ -250,6 +273,7 @@ static void finish(struct kv_txn *t, struct apply *a, const struct sighting_at *
 		return;
 	case INTENT_FAILED:
 	case INTENT_CANCELED:
+		offer(t, a, at);
 		unmatched(t, a, &i, at, s, "after_failed");
 		return;
 	}
@@ -395,12 +419,29 @@ static bool is_told_elsewhere(struct kv_txn *t, const struct sighting_at *at, co
 	return false;
 }
 
+/* An attempt's hash decides before any route: an open intent named it since, and the lookup will find this block. */
+static bool is_awaited(struct kv_txn *t, const struct sighting_at *at, const struct transfer_row *tr)
+{
+	struct tx_walk walk = { .begun = false };
+	struct sighting_at place;
+	struct sighting_row s;
+	uint64_t row, order;
+	struct intent i;
+
+	while (intents_next_of_tx(t, at->chain, &tr->tx_hash, &walk, &row, &order)) {
+		if (intents_get(t, row, &i) && !intent_state_is_terminal(i.state) && address_eq(&i.token, &tr->token) &&
+		    address_eq(&i.payee, &tr->to) && !sighting_of(t, at->chain, row, &tr->tx_hash, &place, &s))
+			return true;
+	}
+	return false;
+}
+
 static void finish_loose(struct kv_txn *t, struct apply *a, const struct sighting_at *at,
 			 const struct sighting_row *s, uint8_t tier)
 {
 	struct loose l = { 0 };
 
-	if (!find_loose(t, at, s, &l.transfer))
+	if (!find_loose(t, at, s, &l.transfer) || is_awaited(t, at, &l.transfer))
 		return;
 	weigh_all(t, at, s, &l);
 	if (l.fits == 0 && is_told_elsewhere(t, at, &l.transfer))
@@ -545,4 +586,21 @@ void settle_deadlines(struct kv_txn *t, struct apply *a)
 		else
 			return;
 	}
+}
+
+void settle_too_old(struct kv_txn *t, struct apply *a, uint64_t row, const struct hash32 *tx_hash, uint64_t height)
+{
+	struct reason reason = { .code = "too_old" };
+	struct evidence e = { .by = ACTOR_LISTENER };
+	struct intent i;
+
+	if (!intents_get(t, row, &i))
+		return;
+	if (i.state == INTENT_SETTLING)
+		move(t, a, &i, INTENT_CONFIRMING, tx_hash, NULL, &e);
+	if (i.state != INTENT_CONFIRMING || !hash_eq(&i.tx_hash, tx_hash))
+		return;
+	snprintf(reason.text, sizeof(reason.text), "a node says block %llu, below all blocks that we keep",
+		 (unsigned long long)height);
+	move(t, a, &i, INTENT_NEEDS_REVIEW, NULL, &reason, &e);
 }

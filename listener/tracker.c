@@ -36,6 +36,7 @@ struct commit {
 
 	/* of a lookup */
 	uint64_t row;
+	struct tx_place too_old;	/* where it is, if below all hashes that we keep */
 	bool has_body;
 
 	/* of a latch */
@@ -119,7 +120,7 @@ static struct witness *list_witnesses(const struct body_slot *slot)
 
 /* Gather with the witnesses that the slot has; what is wanted beyond them is added to it. */
 static void gather_slot(struct kv_txn *t, struct tracker *tr, struct body_slot *slot,
-			const struct body *body, bool catching_up, uint64_t only_row, bool *short_of)
+			const struct body *body, bool catching_up, bool again, bool *short_of)
 {
 	struct witness *witnesses = list_witnesses(slot);
 	struct gather_input in = {
@@ -128,7 +129,7 @@ static void gather_slot(struct kv_txn *t, struct tracker *tr, struct body_slot *
 		.witnesses = witnesses,
 		.witness_count = slot->witness_count,
 		.catching_up = catching_up,
-		.only_row = only_row,
+		.again = again,
 	};
 
 	gather_block(t, &in, &tr->gather);
@@ -164,7 +165,7 @@ static struct body body_of(const struct body_slot *slot)
 
 /* The body and all balances that its matches want; NULL: asked for. */
 static struct body_slot *whole_body(struct tracker *tr, const struct hash32 *hash, bool catching_up,
-				    uint64_t only_row)
+				    bool again)
 {
 	struct body_slot *slot = reads_body(&tr->reads, hash);
 	struct body body;
@@ -177,7 +178,7 @@ static struct body_slot *whole_body(struct tracker *tr, const struct hash32 *has
 		return NULL;
 	body = body_of(slot);
 	t = kv_begin_read(tr->kv);
-	gather_slot(&t, tr, slot, &body, catching_up, only_row, &short_of);
+	gather_slot(&t, tr, slot, &body, catching_up, again, &short_of);
 	if (!end_read(tr, &t))
 		return NULL;
 	if (short_of) {
@@ -195,7 +196,7 @@ static void block_body(struct kv_txn *t, struct commit *c)
 
 	if (c->rolls_back)
 		apply_rollback(t, &c->apply, &c->branch);
-	gather_slot(t, tr, c->slot, &c->body_in, c->catching_up, 0, &c->lacks_witnesses);
+	gather_slot(t, tr, c->slot, &c->body_in, c->catching_up, false, &c->lacks_witnesses);
 	if (c->lacks_witnesses) {
 		kv_fail(t, E_REFUSED);
 		return;
@@ -271,7 +272,7 @@ static bool apply_next(struct tracker *tr, const struct hash32 *head, const stru
 	bool catching_up = plan->path_count > 1 || !hash_eq(&plan->path[0], &reads_head(&tr->reads)->hash);
 	struct commit c = {
 		.body = block_body,
-		.slot = whole_body(tr, &plan->path[0], catching_up, 0),
+		.slot = whole_body(tr, &plan->path[0], catching_up, false),
 		.rolls_back = plan->kind != PLAN_EXTEND,
 		.catching_up = catching_up,
 	};
@@ -675,7 +676,7 @@ static void late_body(struct kv_txn *t, struct commit *c)
 	struct key key = key_lookup(c->tr->config->chain_id, c->row);
 
 	if (c->has_body) {
-		gather_slot(t, c->tr, c->slot, &c->body_in, false, c->row, &c->lacks_witnesses);
+		gather_slot(t, c->tr, c->slot, &c->body_in, false, true, &c->lacks_witnesses);
 		if (c->lacks_witnesses) {
 			kv_fail(t, E_REFUSED);
 			return;
@@ -683,6 +684,8 @@ static void late_body(struct kv_txn *t, struct commit *c)
 		apply_late(t, &c->apply, &c->body_in, &c->tr->gather);
 		return;
 	}
+	if (c->too_old.mined)
+		settle_too_old(t, &c->apply, c->row, &c->too_old.tx_hash, c->too_old.height);
 	if (mark_has(t, T_LOOKUP, &key))
 		key_del(t, T_LOOKUP, &key);
 }
@@ -701,6 +704,15 @@ static bool first_lookup(struct kv_txn *t, const struct tracker *tr, uint64_t *r
 /* Where an attempt that has no sighting may be. */
 enum search { SEARCH_NOTHING, SEARCH_BLOCK, SEARCH_WAIT };
 
+/* Nothing can be proven below the oldest hash that we keep. */
+static bool is_below_all(struct kv_txn *t, uint64_t chain, uint64_t height)
+{
+	struct key from = key_u64(chain);
+	struct kv_cursor c;
+
+	return kv_seek(t, T_BLOCK, key_slice(&from), 8, &c) && height < be64_get(c.key + 8);
+}
+
 static enum search search_attempt(struct kv_txn *t, struct tracker *tr, const struct hash32 *tx_hash,
 				  struct hash32 *block)
 {
@@ -714,10 +726,20 @@ static enum search search_attempt(struct kv_txn *t, struct tracker *tr, const st
 	}
 	if (!reads_tx(&tr->reads, tx_hash, &place))
 		return SEARCH_WAIT;
+	if (place.mined && is_below_all(t, chain, place.height)) {
+		tr->lookup.too_old = place;
+		return SEARCH_NOTHING;
+	}
 	if (!place.mined || !chain_block(t, chain, place.height, &b) || !hash_eq(&b.hash, &place.block_hash))
 		return SEARCH_NOTHING;
 	*block = b.hash;
 	return SEARCH_BLOCK;
+}
+
+static void next_attempt(struct lookup *l)
+{
+	l->attempt++;
+	l->misled = false;
 }
 
 static enum search search_intent(struct kv_txn *t, struct tracker *tr, uint64_t row, struct hash32 *block)
@@ -733,7 +755,7 @@ static enum search search_intent(struct kv_txn *t, struct tracker *tr, uint64_t 
 		*l = (struct lookup){ .row = row };
 	if (!intents_get(t, row, &i) || i.state == INTENT_CREATED || i.state == INTENT_AUTHORIZED)
 		return SEARCH_NOTHING;
-	for (; intents_attempt(t, row, l->attempt, &a); *l = (struct lookup){ row, l->attempt + 1, false }) {
+	for (; intents_attempt(t, row, l->attempt, &a); next_attempt(l)) {
 		if (sighting_of(t, tr->config->chain_id, row, &a.tx_hash, &at, &s))
 			continue;
 		found = search_attempt(t, tr, &a.tx_hash, block);
@@ -749,7 +771,7 @@ static void step_lookup(struct tracker *tr, bool seen)
 	struct lookup *l = &tr->lookup;
 
 	if (seen || l->misled)
-		*l = (struct lookup){ l->row, l->attempt + 1, false };
+		next_attempt(l);
 	else
 		l->misled = true;
 }
@@ -766,9 +788,10 @@ static bool look_up(struct tracker *tr)
 		found = search_intent(&t, tr, c.row, &block);
 	if (!end_read(tr, &t) || found == SEARCH_WAIT)
 		return false;
+	c.too_old = tr->lookup.too_old;
 	if (found == SEARCH_BLOCK) {
 		c.has_body = true;
-		c.slot = whole_body(tr, &block, false, c.row);
+		c.slot = whole_body(tr, &block, false, true);
 		if (!c.slot)
 			return false;
 		c.body_in = body_of(c.slot);

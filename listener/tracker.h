@@ -37,6 +37,7 @@ struct lookup {
 	uint64_t row;
 	uint32_t attempt;		/* the one at hand */
 	bool misled;			/* a block that its prefix named does not hold it */
+	struct tx_place too_old;	/* an attempt below all hashes that we keep */
 };
 
 /* Told after the commit; any may be NULL. */
