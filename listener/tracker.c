@@ -80,6 +80,9 @@ static bool commit(struct tracker *tr, struct commit *c)
 {
 	enum err err;
 
+	/* A disk that failed once is not written again: what comes later may rest on what was lost. */
+	if (tr->stopped)
+		return false;
 	c->tr = tr;
 	err = kv_write(tr->kv, commit_body, c);
 	if (c->lacks_witnesses)
