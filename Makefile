@@ -22,10 +22,9 @@ SRC    := $(wildcard common/*.c store/*.c listener/*.c)
 LIB    := $(patsubst %.c,$B/%.o,$(filter-out listener/main.c,$(SRC)))
 UNIT   := $(patsubst tests/unit/%.c,$B/tests/%,$(wildcard tests/unit/test_*.c))
 REPLAY := $(patsubst tests/replay/%.c,$B/tests/%,$(wildcard tests/replay/replay_*.c))
-TOOLS  := $(if $(wildcard tests/forge.c),$B/tests/forge)
 BINARY := $(if $(wildcard listener/main.c),$B/tidemark)
 
-all: $(BINARY) $(TOOLS)
+all: $(BINARY)
 
 # Building.
 
@@ -42,9 +41,6 @@ $B/tests/replay_%: $B/tests/replay/replay_%.o $B/tests/replay/harness.o $B/libti
 	$(Q)$(CC) $(FLAGS) -o $@ $^ $(LIBS) -lcmocka
 
 $B/tests/bench: $B/tests/bench.o $B/libtidemark.a
-	$(Q)$(CC) $(FLAGS) -o $@ $^ $(LIBS)
-
-$B/tests/forge: $(patsubst %.c,$B/%.o,$(wildcard tests/forge*.c)) $B/libtidemark.a
 	$(Q)$(CC) $(FLAGS) -o $@ $^ $(LIBS)
 
 $B/%.o: %.c
@@ -113,7 +109,7 @@ check-long: test-deps
 	@$(MAKE) --no-print-directory check-long-all
 
 check-long-all: all $(SLOW)
-	@TIDEMARK_TAMPER_PLACES=5000 TIDEMARK_KILLS=1000 $(RUN) $(SLOW)
+	@TIDEMARK_TAMPER_PLACES=5000 TIDEMARK_KILLS=1000 SWEEP_PUTS=0 SWEEP_SCENARIOS=0 $(RUN) $(SLOW)
 
 # Figures.  BENCH_DIR is where the stores grow, up to 2 GB; on the disk that is to be measured.
 BENCH_DIR ?= $B/bench
@@ -130,8 +126,8 @@ demo: deps
 golden-update: all $(FAST)
 	@TIDEMARK_GOLDEN_UPDATE=1 $(RUN) $(FAST)
 
-fixtures: $B/tests/forge
-	@for s in fixtures/*.scn; do $B/tests/forge $$s >$${s%.scn}.tape || exit 1; done
+fixtures: $B/tidemark
+	@for s in fixtures/*.scn; do $B/tidemark forge $$s >$${s%.scn}.tape || exit 1; done
 
 -include $(shell find $B -name '*.d' 2>/dev/null)
 .PHONY: all clean deps test-deps check check-all check-fast check-long check-long-all bench demo fixtures \

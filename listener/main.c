@@ -1,6 +1,10 @@
 #include "common/log.h"
 #include "listener/check.h"
+#include "listener/forge.h"
 #include "listener/replay.h"
+#include "listener/reseal.h"
+#include "store/outbox.h"
+#include "store/store.h"
 
 #include <errno.h>
 #include <fcntl.h>
@@ -108,6 +112,126 @@ static int run_check(int argc, char **argv)
 	return err ? EXIT_FAILURE : EXIT_SUCCESS;
 }
 
+/* Whole files, and what is made of them. */
+
+static bool open_input(const char *name, int *fd, struct complaint *why)
+{
+	*fd = strcmp(name, "-") == 0 ? STDIN_FILENO : open(name, O_RDONLY | O_CLOEXEC);
+	if (*fd < 0)
+		complain(why, E_IO, "%s: cannot be opened: %s", name, strerror(errno));
+	return *fd >= 0;
+}
+
+static enum err read_all(const char *name, struct buf *out, struct complaint *why)
+{
+	ssize_t got;
+	int fd;
+
+	if (!open_input(name, &fd, why))
+		return E_IO;
+	do {
+		got = read(fd, buf_extend(out, 65536), 65536);
+		out->len -= 65536 - (got > 0 ? (size_t)got : 0);
+	} while (got > 0 || (got < 0 && errno == EINTR));
+	if (got < 0)
+		complain(why, E_IO, "%s: cannot be read: %s", name, strerror(errno));
+	close(fd);
+	return got < 0 ? E_IO : OK;
+}
+
+/* Print what was made, or complain. */
+static int finish(enum err err, struct buf *made, struct complaint *why)
+{
+	if (!err && (fwrite(made->data, 1, made->len, stdout) != made->len || fflush(stdout)))
+		err = complain(why, E_IO, "the output cannot be written");
+	buf_free(made);
+	return err ? fail(why) : EXIT_SUCCESS;
+}
+
+static int run_forge(int argc, char **argv)
+{
+	struct buf text = { 0 }, tape = { 0 };
+	struct complaint why;
+	enum err err;
+
+	if (argc != 1)
+		return usage("forge: want one scenario%s", "");
+	err = read_all(argv[0], &text, &why);
+	if (!err)
+		err = forge(argv[0], buf_slice(&text), &tape, &why);
+	buf_free(&text);
+	return finish(err, &tape, &why);
+}
+
+static bool add_hash(const char *text, struct hash32 *list, size_t *count)
+{
+	return *count < RESEAL_TXS_MAX && hash_parse(slice_of_text(text), &list[(*count)++]);
+}
+
+/* An option and its value; false if it is none. */
+static bool read_fork_option(const char *name, const char *value, struct reseal *how)
+{
+	if (strcmp(name, "--at") == 0)
+		return how->has_at = u64_parse(slice_of_text(value), &how->at);
+	if (strcmp(name, "--depth") == 0)
+		return u64_parse(slice_of_text(value), &how->depth) && how->depth > 0 && how->depth <= 100000;
+	if (strcmp(name, "--drop") == 0)
+		return add_hash(value, how->drop, &how->drop_count);
+	if (strcmp(name, "--move") == 0)
+		return add_hash(value, how->move, &how->move_count);
+	return false;
+}
+
+static int run_fork(int argc, char **argv)
+{
+	struct reseal how = { .depth = 1 };
+	struct buf tape = { 0 };
+	const char *name = NULL;
+	struct complaint why;
+	enum err err;
+	int fd;
+
+	for (int i = 0; i < argc; i++) {
+		if (argv[i][0] != '-' || !argv[i][1])
+			name = name ? "" : argv[i];
+		else if (i + 1 == argc || !read_fork_option(argv[i], argv[i + 1], &how))
+			return usage("fork: bad option or value at %s", argv[i]);
+		else
+			i++;
+	}
+	if (!name || !*name)
+		return usage("fork: want one tape%s", "");
+	if (!open_input(name, &fd, &why))
+		return fail(&why);
+	err = reseal_tape(name, fd, &how, &tape, &why);
+	close(fd);
+	return finish(err, &tape, &why);
+}
+
+static int run_events(int argc, char **argv)
+{
+	struct store_options options = { .read_only = true };
+	struct buf out = { 0 };
+	struct complaint why;
+	struct slice body;
+	struct kv_txn t;
+	struct kv *kv;
+
+	if (argc != 1)
+		return usage("events: want one store%s", "");
+	if (store_open(argv[0], &options, &kv, &why))
+		return fail(&why);
+	t = kv_begin_read(kv);
+	for (uint64_t n = 1; outbox_get(&t, n, &body); n++) {
+		buf_put(&out, body.data, body.len);
+		buf_put_u8(&out, '\n');
+	}
+	if (kv_end_read(&t))
+		complain(&why, E_CORRUPT, "%s: the events cannot be read", argv[0]);
+	kv_close(kv);
+	return finish(OK, &out, &why);
+}
+
 static int run_help(int argc, char **argv);
 
 static const struct command commands[] = {
@@ -119,6 +243,14 @@ static const struct command commands[] = {
 	{ "check", "check DIR", "examine a store",
 	  "Whether indexes agree with rows, each history replays to the stored state, each claim\n"
 	  "is unique and the ledger agrees with the settlements.  Writes nothing.\n", run_check },
+	{ "events", "events DIR", "print a store's events",
+	  "Each event as one line of JSON, from the first; the bytes that every sink gets.\n", run_events },
+	{ "forge", "forge SCENARIO", "make a tape from a short symbolic text", forge_help, run_forge },
+	{ "fork", "fork TAPE [--at N] [--depth D] [--drop TX]... [--move TX]...", "make a recorded chain reorg",
+	  "After the head of height N (the last one, if not said) the D blocks below and with it (1, if\n"
+	  "not said) are sealed again, hashes and roots valid: without the transactions to drop, and with\n"
+	  "those to move in the block after; the new branch's head is announced.  What the tape says\n"
+	  "afterwards of the old blocks it says of the new ones.  TX is a transaction's hash.\n", run_fork },
 	{ "help", "help [COMMAND]", "say what a command does", "", run_help },
 };
 

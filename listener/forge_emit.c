@@ -1,4 +1,4 @@
-#include "tests/forge_emit.h"
+#include "listener/forge_emit.h"
 
 #include "common/json.h"
 #include "common/keccak.h"
@@ -37,6 +37,20 @@ void emit_u64(struct buf *out, const char *name, uint64_t v)
 {
 	emit_name(out, name);
 	buf_printf(out, "\"0x%llx\"", (unsigned long long)v);
+}
+
+static void emit_u256(struct buf *out, const char *name, const struct u256 *v)
+{
+	char digits[64];
+	uint8_t be[32];
+	size_t at = 0;
+
+	u256_to_be(v, be);
+	hex_encode(be, sizeof(be), digits);
+	while (at < sizeof(digits) - 1 && digits[at] == '0')
+		at++;
+	emit_name(out, name);
+	buf_printf(out, "\"0x%.*s\"", (int)(sizeof(digits) - at), digits + at);
 }
 
 void emit_bytes(struct buf *out, const char *name, const void *data, size_t len)
@@ -154,7 +168,7 @@ void emit_seal(struct block *b, struct receipts *r, const char *name, struct buf
 static void put_later_fields(struct buf *out, const struct header *h)
 {
 	if (h->fields >= HEADER_LONDON)
-		emit_u64(out, "baseFeePerGas", BASE_FEE);
+		emit_u256(out, "baseFeePerGas", &h->base_fee);
 	if (h->fields >= HEADER_SHANGHAI) {
 		emit_hash(out, "withdrawalsRoot", &h->withdrawals_root);
 		emit_json(out, "withdrawals", "[]");
@@ -187,7 +201,7 @@ static void put_block(struct buf *out, const struct block *b)
 	emit_hash(out, "transactionsRoot", &h->transactions_root);
 	emit_hash(out, "receiptsRoot", &h->receipts_root);
 	emit_bytes(out, "logsBloom", h->bloom, sizeof(h->bloom));
-	emit_u64(out, "difficulty", 0);
+	emit_u256(out, "difficulty", &h->difficulty);
 	emit_u64(out, "gasLimit", h->gas_limit);
 	emit_u64(out, "gasUsed", h->gas_used);
 	emit_bytes(out, "extraData", h->extra, h->extra_len);
@@ -228,6 +242,18 @@ static void put_log(struct buf *out, const struct receipts *all, const struct re
 	emit_json(out, "removed", "false}");
 }
 
+static void put_outcome(struct buf *out, const struct receipt *r)
+{
+	if (r->has_status)
+		emit_u64(out, "status", r->status);
+	else
+		emit_hash(out, "root", &r->root);
+	if (r->has_deposit_nonce)
+		emit_u64(out, "depositNonce", r->deposit_nonce);
+	if (r->has_deposit_version)
+		emit_u64(out, "depositReceiptVersion", r->deposit_version);
+}
+
 static void put_receipt(struct buf *out, const struct receipts *all, const struct receipt *r)
 {
 	struct address from = address_for("sender"), to = address_for("receiver");
@@ -235,9 +261,9 @@ static void put_receipt(struct buf *out, const struct receipts *all, const struc
 	emit_json(out, NULL, "{");
 	put_place(out, r);
 	emit_u64(out, "type", r->type);
-	emit_u64(out, "status", r->status);
+	put_outcome(out, r);
 	emit_u64(out, "cumulativeGasUsed", r->cumulative_gas);
-	emit_u64(out, "gasUsed", gas_of(r));
+	emit_u64(out, "gasUsed", r->cumulative_gas - (r > all->receipts ? r[-1].cumulative_gas : 0));
 	emit_u64(out, "effectiveGasPrice", BASE_FEE);
 	emit_address(out, "from", &from);
 	emit_address(out, "to", r->log_count ? &all->logs[r->first_log].address : &to);

@@ -1,8 +1,8 @@
-#include "tests/forge.h"
+#include "listener/forge.h"
 
 #include "common/json.h"
-#include "tests/forge_chain.h"
-#include "tests/forge_emit.h"
+#include "listener/forge_chain.h"
+#include "listener/forge_emit.h"
 
 #include <stdio.h>
 #include <stdlib.h>
@@ -427,7 +427,7 @@ static void on_balance(struct forge *f)
 {
 	struct address token = line_contract(f, false), holder = line_account(f);
 	struct u256 v = line_amount(f);
-	struct hash32 value = chain_word(&v);
+	struct hash32 value = forge_word(&v);
 	const struct sealed *b;
 
 	line_expect(f, "at");
@@ -507,10 +507,10 @@ static const struct statement {
 	{ "open", AFTER, on_open, "open ID" },
 	{ "send", AFTER, on_send, "send ID TX [sender ACCOUNT] [nonce NUMBER]" },
 	{ "pay", AFTER, on_pay, "pay ID TX [sender ACCOUNT] [nonce NUMBER]" },
-	{ "tx", ANYWHERE, chain_tx, "tx TX [reverted] [type 0..4]" },
-	{ "transfer", ANYWHERE, chain_transfer, "transfer TX CONTRACT FROM TO VALUE" },
-	{ "log", ANYWHERE, chain_log, "log TX CONTRACT TOPIC... [data DATA]" },
-	{ "block", AFTER, chain_block, "block NAME [on PARENT] [+TIME] [TX...]" },
+	{ "tx", ANYWHERE, forge_tx, "tx TX [reverted] [type 0..4]" },
+	{ "transfer", ANYWHERE, forge_transfer, "transfer TX CONTRACT FROM TO VALUE" },
+	{ "log", ANYWHERE, forge_log, "log TX CONTRACT TOPIC... [data DATA]" },
+	{ "block", AFTER, forge_block, "block NAME [on PARENT] [+TIME] [TX...]" },
 	{ "tell", AFTER, on_tell, "tell BLOCK" },
 	{ "head", AFTER, on_head, "head BLOCK" },
 	{ "safe", AFTER, on_safe, "safe BLOCK" },
@@ -602,42 +602,4 @@ enum err forge(const char *file, struct slice text, struct buf *out, struct comp
 	check_described(&f);
 	forge_free(&f);
 	return f.err;
-}
-
-static bool read_file(const char *path, struct buf *out)
-{
-	FILE *file = fopen(path, "rb");
-	bool whole;
-	size_t n;
-
-	if (!file)
-		return false;
-	do {
-		n = fread(buf_extend(out, 65536), 1, 65536, file);
-		out->len -= 65536 - n;
-	} while (n);
-	whole = !ferror(file);
-	fclose(file);
-	return whole;
-}
-
-int main(int argc, char **argv)
-{
-	struct buf text = { 0 }, tape = { 0 };
-	struct complaint why = { "" };
-	bool done = false;
-
-	if (argc != 2) {
-		fprintf(stderr, "usage: forge SCENARIO >TAPE\n");
-		return 2;
-	}
-	if (!read_file(argv[1], &text))
-		fprintf(stderr, "forge: %s: cannot be read\n", argv[1]);
-	else if (forge(argv[1], buf_slice(&text), &tape, &why))
-		fprintf(stderr, "forge: %s\n", why.text);
-	else
-		done = fwrite(tape.data, 1, tape.len, stdout) == tape.len && fflush(stdout) == 0;
-	buf_free(&text);
-	buf_free(&tape);
-	return done ? 0 : 1;
 }

@@ -1,4 +1,4 @@
-#include "tests/forge_words.h"
+#include "listener/forge_words.h"
 
 #include "common/keccak.h"
 

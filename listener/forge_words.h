@@ -4,8 +4,8 @@
  * The first complaint sticks.  After it every reader gives something empty, which must not be
  * used as an index: a statement looks at err before it does.
  */
-#ifndef TESTS_FORGE_WORDS_H
-#define TESTS_FORGE_WORDS_H
+#ifndef LISTENER_FORGE_WORDS_H
+#define LISTENER_FORGE_WORDS_H
 
 #include "common/intent.h"
 #include "listener/codec.h"

@@ -1,14 +1,14 @@
-#include "tests/forge_chain.h"
+#include "listener/forge_chain.h"
 
 #include "common/keccak.h"
+#include "listener/forge_emit.h"
 #include "listener/match.h"
-#include "tests/forge_emit.h"
 
 #include <stdio.h>
 #include <stdlib.h>
 #include <string.h>
 
-void chain_tx(struct forge *f)
+void forge_tx(struct forge *f)
 {
 	struct tx *t = line_open_tx(f);
 
@@ -61,7 +61,7 @@ static struct hash32 word_of_address(struct address a)
 	return h;
 }
 
-struct hash32 chain_word(const struct u256 *v)
+struct hash32 forge_word(const struct u256 *v)
 {
 	struct hash32 h;
 
@@ -69,7 +69,7 @@ struct hash32 chain_word(const struct u256 *v)
 	return h;
 }
 
-void chain_transfer(struct forge *f)
+void forge_transfer(struct forge *f)
 {
 	const struct tx *t = line_open_tx(f);
 	struct log_entry e = { .topic_count = 3, .topics = { match_transfer_topic } };
@@ -81,7 +81,7 @@ void chain_transfer(struct forge *f)
 	e.topics[1] = word_of_address(line_account(f));
 	e.topics[2] = word_of_address(line_account(f));
 	v = line_amount(f);
-	value = chain_word(&v);
+	value = forge_word(&v);
 	buf_put(&f->data, value.b, sizeof(value.b));
 	add_log(f, t, &e, data_at);
 }
@@ -97,7 +97,7 @@ static struct hash32 topic(struct forge *f)
 	if (strcmp(text, "Transfer") == 0)
 		return match_transfer_topic;
 	if (amount_from_text(text, &v))
-		return chain_word(&v);
+		return forge_word(&v);
 	if (strchr(text, '('))
 		return keccak256(text, strlen(text));
 	f->next--;
@@ -110,7 +110,7 @@ static void put_log_data(struct forge *f)
 	struct u256 v;
 
 	if (amount_from_text(text, &v)) {
-		struct hash32 h = chain_word(&v);
+		struct hash32 h = forge_word(&v);
 
 		buf_put(&f->data, h.b, sizeof(h.b));
 	} else if (!hex_append(slice_of_text(text), &f->data)) {
@@ -118,7 +118,7 @@ static void put_log_data(struct forge *f)
 	}
 }
 
-void chain_log(struct forge *f)
+void forge_log(struct forge *f)
 {
 	const struct tx *t = line_open_tx(f);
 	size_t data_at = f->data.len;
@@ -254,7 +254,7 @@ static void keep(struct forge *f, struct draft *d, const char *name)
 		forge_fail(f, "the forged block is not true: %s", why.text);
 }
 
-void chain_block(struct forge *f)
+void forge_block(struct forge *f)
 {
 	const char *name = line_name(f);
 	struct draft d = { .offset_ms = 12000 };
