@@ -4,9 +4,12 @@
  * The store must end, row by row but for the sinks' cursors, as that of an
  * undisturbed replay; so its events are the same, with the same ids.
  *
- * Of each tape all commits are tried, and SWEEP_PUTS of its writes (0: all).
+ * Of each tape all commits are tried, and SWEEP_PUTS of its writes (0: all);
+ * of the scenarios, which are many, SWEEP_SCENARIOS (0: all), evenly chosen.
  */
 #include "tests/replay/harness.h"
+
+#include "listener/forge.h"
 
 #include <stdlib.h>
 
@@ -72,10 +75,23 @@ static void strike(const char *path, struct slice tape, const struct buf *want, 
 	folder_remove(dir);
 }
 
+static struct buf tape_of(const char *path)
+{
+	struct buf text = file_read(path), tape = { 0 };
+	struct complaint why;
+
+	if (!has_text(slice_of_text(path), ".scn"))
+		return text;
+	if (forge(path, buf_slice(&text), &tape, &why))
+		fail_msg("%s", why.text);
+	buf_free(&text);
+	return tape;
+}
+
 static uint64_t sweep(const char *path)
 {
 	uint64_t puts = env_number("SWEEP_PUTS", 12), tried = 0, stride;
-	struct buf tape = file_read(path);
+	struct buf tape = tape_of(path);
 	struct crash count = { .at = 0 };
 	struct buf want = golden_rows(buf_slice(&tape), &count);
 
@@ -92,28 +108,38 @@ static uint64_t sweep(const char *path)
 	return tried;
 }
 
-static void sweep_folder(const char *dir)
+static void sweep_folder(const char *dir, const char *suffix, uint64_t most)
 {
-	struct paths tapes = paths_find(dir, ".tape");
-	uint64_t tried = 0;
+	struct paths tapes = paths_find(dir, suffix);
+	uint64_t tried = 0, swept = 0, stride = most && tapes.count > most ? tapes.count / most : 1;
 
 	stores_in_memory();
-	for (size_t i = 0; i < tapes.count; i++)
+	for (size_t i = 0; i < tapes.count; i += stride, swept++)
 		tried += sweep(tapes.at[i]);
 	stores_on_disk();
-	printf("note: %s: %llu crashes and failed writes over %zu tapes\n", dir, (unsigned long long)tried, tapes.count);
+	printf("note: %s: %llu crashes and failed writes over %llu of %zu tapes\n", dir, (unsigned long long)tried,
+	       (unsigned long long)swept, tapes.count);
 	paths_free(&tapes);
 }
 
 static void test_fixtures(void **state)
 {
 	(void)state;
-	sweep_folder("fixtures");
+	sweep_folder("fixtures", ".tape", 0);
+}
+
+static void test_scenarios(void **state)
+{
+	(void)state;
+	sweep_folder("fixtures/scenarios", ".scn", env_number("SWEEP_SCENARIOS", 25));
 }
 
 int main(void)
 {
-	const struct CMUnitTest tests[] = { cmocka_unit_test(test_fixtures) };
+	const struct CMUnitTest tests[] = {
+		cmocka_unit_test(test_fixtures),
+		cmocka_unit_test(test_scenarios),
+	};
 
 	return cmocka_run_group_tests(tests, NULL, NULL);
 }
