@@ -15,7 +15,7 @@
 struct body_witness {
 	struct witness witness;
 	unsigned readings;	/* complete ones */
-	unsigned first_who;	/* the endpoint of the first */
+	struct witness first;	/* what contradicted the logs, while it is read again */
 	struct fetch before, after;
 	bool have_before, have_after;
 };

@@ -145,6 +145,7 @@ struct fork_plan fork_plan(const struct window *w, const struct links *known,
 	uint64_t tip = window_tip_height(w);
 	const struct link *top = links_find(known, head);
 	const struct link *at = top;
+	unsigned steps = 0;
 
 	if (hash_eq(window_at(w, tip), head)) {
 		plan.kind = PLAN_CURRENT;
@@ -160,6 +161,9 @@ struct fork_plan fork_plan(const struct window *w, const struct links *known,
 		return plan;
 	}
 	while (at) {
+		/* A branch longer than what is remembered of headers would be asked for in a circle. */
+		if (++steps == LINKS_MAX)
+			return plan_apart(plan, w, false);
 		path_push(&plan, &at->hash);
 		if (at->height <= w->base_height)
 			return plan_apart(plan, w, limits->has_floor && w->base_height <= limits->floor_height);

@@ -529,6 +529,13 @@ static bool is_read_or_gone(const struct body_witness *bw)
 	return bw->witness.have || bw->before.failures >= BALANCE_TRIES || bw->after.failures >= BALANCE_TRIES;
 }
 
+/* A contradiction that cannot be read again stands: the doubt is a person's. */
+static void keep_first(struct body_witness *bw)
+{
+	bw->witness = bw->first;
+	bw->readings++;
+}
+
 bool reads_witnesses(struct reads *r, struct body_slot *slot)
 {
 	bool all = true;
@@ -536,6 +543,8 @@ bool reads_witnesses(struct reads *r, struct body_slot *slot)
 	for (size_t i = 0; i < slot->witness_count; i++) {
 		struct body_witness *bw = &slot->witnesses[i];
 
+		if (!bw->witness.have && bw->readings == 1 && is_read_or_gone(bw))
+			keep_first(bw);
 		if (is_read_or_gone(bw))
 			continue;
 		all = false;
@@ -549,7 +558,10 @@ bool reads_witnesses(struct reads *r, struct body_slot *slot)
 
 void reads_witness_again(struct reads *r, struct body_slot *slot, struct body_witness *w)
 {
+	w->first = w->witness;
 	w->witness.have = w->have_before = w->have_after = false;
+	/* As after a failure: elsewhere, if there is another endpoint. */
+	w->before.failures = w->after.failures = 1;
 	reads_witnesses(r, slot);
 }
 

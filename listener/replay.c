@@ -32,6 +32,7 @@ struct replay {
 	char sink[96];			/* the tape's own cursor: the line that is committed */
 	uint64_t resume_line;		/* of an earlier run; 0: none */
 	uint64_t line;			/* being worked off */
+	size_t faults_told;
 	uint64_t printed;		/* the last event given to stdout */
 	bool out_failed;		/* it takes no more: the replay ends */
 	bool clock_runs;
@@ -40,12 +41,45 @@ struct replay {
 	bool begun;			/* the store is this tape's */
 };
 
+static struct key fault_key(size_t index)
+{
+	char name[32];
+
+	snprintf(name, sizeof(name), "fault:%zu", index);
+	return key_text(name);
+}
+
+/* What the node did wrong so far, so that a restart does not meet it again. */
+static void put_faults(struct replay *r, struct kv_txn *t)
+{
+	uint64_t used;
+
+	for (size_t i = 0; tapenode_fault_used(r->node, i, &used); i++) {
+		struct key key = fault_key(i);
+
+		if (used)
+			number_put(t, T_CURSOR, &key, used);
+	}
+}
+
+static enum err recall_fault(struct replay *r)
+{
+	struct kv_txn t = kv_begin_read(r->kv);
+	struct key key = fault_key(r->faults_told++);
+	uint64_t used = 0;
+
+	number_get(&t, T_CURSOR, &key, &used);
+	tapenode_use_fault(r->node, used);
+	return kv_end_read(&t);
+}
+
 /* Each commit carries the line that it belongs to, and how far stdout has read. */
 static void on_committing(void *ctx, struct kv_txn *t)
 {
 	struct replay *r = ctx;
 
 	outbox_set_cursor(t, r->sink, r->line);
+	put_faults(r, t);
 	if (r->options->output == REPLAY_EVENTS)
 		outbox_set_cursor(t, STDOUT_SINK, r->printed);
 }
@@ -214,6 +248,8 @@ static enum err work_record(struct replay *r, struct tape_record *rec)
 
 	if (!err)
 		err = tapenode_tell(r->node, rec, before, r->why);
+	if (!err && rec->kind == TAPE_FAULT)
+		err = store_failed(r, recall_fault(r));
 	if (!err && r->story && !before)
 		story_record(r->story, rec);
 	if (!err && !before && is_for_the_desk(rec))

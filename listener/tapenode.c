@@ -26,7 +26,8 @@ struct told_fault {
 	bool has_block;
 	struct hash32 block;
 	enum fault_answer answer;
-	uint64_t times;
+	uint64_t times;			/* left */
+	uint64_t used;
 };
 
 struct tapenode {
@@ -603,8 +604,10 @@ static void serve(struct tapenode *n)
 		return;
 	}
 	fault = find_fault(n, &q);
-	if (fault)
+	if (fault) {
 		fault->times--;
+		fault->used++;
+	}
 	if (fault && fault->answer == FAULT_LATE) {
 		post->next = n->late;
 		n->late = post;
@@ -661,6 +664,22 @@ static bool step_socket(struct tapenode *n)
 		return true;
 	}
 	return false;
+}
+
+bool tapenode_fault_used(const struct tapenode *n, size_t index, uint64_t *times)
+{
+	if (index >= n->fault_count)
+		return false;
+	*times = n->faults[index].used;
+	return true;
+}
+
+void tapenode_use_fault(struct tapenode *n, uint64_t times)
+{
+	struct told_fault *f = &n->faults[n->fault_count - 1];
+
+	f->used = times < f->times ? times : f->times;
+	f->times -= f->used;
 }
 
 bool tapenode_step(struct tapenode *n)

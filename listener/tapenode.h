@@ -27,6 +27,11 @@ MUST_CHECK enum err tapenode_tell(struct tapenode *n, const struct tape_record *
 /* Where its clock starts. */
 void tapenode_set_clock(struct tapenode *n, int64_t ms);
 
+/* How often the @index'th fault it was told has struck; false past the last. */
+bool tapenode_fault_used(const struct tapenode *n, size_t index, uint64_t *times);
+/* The last fault it was told has struck that often before. */
+void tapenode_use_fault(struct tapenode *n, uint64_t times);
+
 /* Deliver one thing that is open or due; false: nothing is. */
 bool tapenode_step(struct tapenode *n);
 /* Cancel what is open, each with its done. */

@@ -3,6 +3,9 @@
  * commit and with writes failing once, and then again onto the same store.
  * The store must end, row by row but for the sinks' cursors, as that of an
  * undisturbed replay; so its events are the same, with the same ids.
+ * A node's faults, once used up, are not told to the store: where a tape has
+ * them a restart may meet them again and be later, so there the events are
+ * compared by their ids, not their times.
  *
  * Of each tape all commits are tried, and SWEEP_PUTS of its writes (0: all);
  * of the scenarios, which are many, SWEEP_SCENARIOS (0: all), evenly chosen.
@@ -12,6 +15,7 @@
 #include "listener/forge.h"
 
 #include <stdlib.h>
+#include <string.h>
 
 struct crash {
 	enum kv_point point;
@@ -42,12 +46,33 @@ static struct ran run(struct slice tape, const char *dir, struct crash *crash)
 	return replay_with(tape, &options);
 }
 
+/* What must be the same. */
+static struct buf essence(struct slice tape, const char *dir)
+{
+	struct buf events, ids = { 0 };
+	struct lines l;
+
+	if (!has_text(tape, "{\"fault\":"))
+		return store_rows(dir);
+	events = store_events(dir);
+	l = lines_of(buf_slice(&events));
+	for (size_t i = 0; i < l.count; i++) {
+		const char *id = strstr((const char *)l.at[i].data, "\"id\":\"ev_");
+
+		assert_non_null(id);
+		buf_printf(&ids, "%.30s\n", id + 6);
+	}
+	lines_free(&l);
+	buf_free(&events);
+	return ids;
+}
+
 /* The store after an undisturbed replay, and how often each point came. */
 static struct buf golden_rows(struct slice tape, struct crash *count)
 {
 	char *dir = folder_new();
 	struct ran r = run(tape, dir, count);
-	struct buf rows = store_rows(dir);
+	struct buf rows = essence(tape, dir);
 
 	assert_int_equal(r.code, 0);
 	ran_free(&r);
@@ -62,7 +87,7 @@ static void strike(const char *path, struct slice tape, const struct buf *want, 
 	char *dir = folder_new();
 	struct ran first = run(tape, dir, &crash);
 	struct ran second = run(tape, dir, NULL);
-	struct buf rows = store_rows(dir);
+	struct buf rows = essence(tape, dir);
 	char what[256];
 
 	snprintf(what, sizeof(what), "%s, %s %llu", path, names[point], (unsigned long long)at);
@@ -131,7 +156,7 @@ static void test_fixtures(void **state)
 static void test_scenarios(void **state)
 {
 	(void)state;
-	sweep_folder("fixtures/scenarios", ".scn", env_number("SWEEP_SCENARIOS", 25));
+	sweep_folder("fixtures/scenarios", ".scn", env_number("SWEEP_SCENARIOS", 40));
 }
 
 int main(void)
