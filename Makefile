@@ -102,7 +102,7 @@ check: test-deps
 	@$(MAKE) --no-print-directory check-all
 
 check-all: all $(FAST) $(SLOW) check-source
-	@$(RUN) $(FAST) $(SLOW) tests/forge_same.sh $(if $(SAN),,tests/valgrind.sh)
+	@$(RUN) $(FAST) $(SLOW) tests/forge_same.sh tests/cli.sh $(if $(SAN),,tests/valgrind.sh)
 
 # What takes minutes: thousands of places, in process.
 check-long: test-deps

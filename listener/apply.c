@@ -446,6 +446,7 @@ static void tell_reorg(struct kv_txn *t, struct apply *a, const struct branch *b
 		.chain = a->config->chain_id,
 		.old_tip = { true, a->chain.tip_height, a->chain.tip_hash },
 		.new_tip = branch_at(branch, UINT64_MAX),
+		/* Where the last common block lies below all that was followed: the new branch's block there. */
 		.ancestor = { true, branch->ancestor, branch->ancestor_hash },
 		.depth = a->chain.tip_height - branch->ancestor,
 	};

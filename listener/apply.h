@@ -38,6 +38,7 @@ void apply_late(struct kv_txn *t, struct apply *a, const struct body *body, stru
 struct branch {
 	uint64_t ancestor;
 	struct hash32 ancestor_hash;
+	bool below_start;		/* the ancestor itself is the new branch's: the last common block lies deeper */
 	const struct hash32 *hashes;
 	size_t count;			/* at least 1 */
 	bool over_final;

@@ -48,6 +48,8 @@ const char forge_help[] =
 	"\n"
 	"A transaction that an intent names must be described, by a \"tx\" line if it is never mined.\n"
 	"\n"
+	"Following starts at the first head: it is the first block that is looked at.\n"
+	"\n"
 	"Examples\n"
 	"\n  A payment that a reorg drops, mined again two blocks later:\n\n"
 	"    token USDC 0xa0b86991c6218b36c1d19d4a2e9eb0ce3606eb48 6\n"
@@ -85,4 +87,5 @@ const char forge_help[] =
 	"    block b101 t1\n"
 	"    block b102\n"
 	"    block b103\n"
+	"    head b100\n"
 	"    head b103\n";

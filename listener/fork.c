@@ -138,6 +138,18 @@ static struct fork_plan plan_apart(struct fork_plan plan, const struct window *w
 	return plan;
 }
 
+/* The branch leaves ours below the place where following began. */
+static struct fork_plan plan_anew(struct fork_plan plan, const struct window *w, const struct link *base,
+				  uint64_t head_height)
+{
+	plan.kind = head_height < window_tip_height(w) ? PLAN_SHORTER : PLAN_ROLLBACK;
+	plan.ancestor = w->base_height;
+	plan.below_start = true;
+	plan.base = base->hash;
+	path_reverse(&plan);
+	return plan;
+}
+
 struct fork_plan fork_plan(const struct window *w, const struct links *known,
 			   const struct hash32 *head, const struct fork_limits *limits)
 {
@@ -164,6 +176,8 @@ struct fork_plan fork_plan(const struct window *w, const struct links *known,
 		/* A branch longer than what is remembered of headers would be asked for in a circle. */
 		if (++steps == LINKS_MAX)
 			return plan_apart(plan, w, false);
+		if (limits->at_start && at->height == w->base_height && top->height > at->height && !limits->has_floor)
+			return plan_anew(plan, w, at, top->height);
 		path_push(&plan, &at->hash);
 		if (at->height <= w->base_height)
 			return plan_apart(plan, w, limits->has_floor && w->base_height <= limits->floor_height);

@@ -64,6 +64,7 @@ struct fork_limits {
 	bool has_floor;
 	uint64_t floor_height;	/* the lowest watermark: nothing at or below it may be undone */
 	uint64_t far_blocks;	/* a head this far above the tip is fetched forward by number */
+	bool at_start;		/* the window's base is where following began: below it nothing was applied */
 };
 
 struct fork_plan {
@@ -71,6 +72,8 @@ struct fork_plan {
 	struct hash32 hash;			/* NEED_HEADER */
 	uint64_t from;				/* FORWARD: the first height wanted */
 	uint64_t ancestor;			/* ROLLBACK, SHORTER, VIOLATION: height of the last common block */
+	bool below_start;			/* the last common block lies deeper: all is undone, to the base's height */
+	struct hash32 base;			/* the new branch's block there */
 	struct hash32 path[PLAN_PATH_MAX];	/* ascending */
 	unsigned path_count;
 };

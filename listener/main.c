@@ -8,6 +8,7 @@
 
 #include <errno.h>
 #include <fcntl.h>
+#include <signal.h>
 #include <stdlib.h>
 #include <string.h>
 #include <unistd.h>
@@ -24,14 +25,6 @@ struct command {
 
 static const struct command commands[];
 
-static int usage(const char *fmt, const char *word)
-{
-	fprintf(stderr, "tidemark: ");
-	fprintf(stderr, fmt, word);
-	fputs("; see \"tidemark help\"\n", stderr);
-	return EXIT_USAGE;
-}
-
 /* One line, whatever a name out of a file holds. */
 static int fail(const struct complaint *why)
 {
@@ -43,6 +36,18 @@ static int fail(const struct complaint *why)
 	}
 	fprintf(stderr, "tidemark: %s\n", line.text);
 	return EXIT_FAILURE;
+}
+
+static int usage(const char *fmt, const char *word)
+{
+	struct complaint why;
+	size_t len;
+
+	snprintf(why.text, sizeof(why.text) - 32, fmt, word);
+	len = strlen(why.text);
+	snprintf(why.text + len, sizeof(why.text) - len, "; see \"tidemark help\"");
+	fail(&why);
+	return EXIT_USAGE;
 }
 
 static int replay_one(const char *name, const struct replay_options *options)
@@ -68,6 +73,10 @@ static int replay_all(int argc, char **argv, const struct replay_options *option
 
 	if (argc == 0)
 		return usage("replay: no tape%s", "");
+	for (int i = 0; i < argc; i++) {
+		if (argv[i][0] == '-' && argv[i][1])
+			return usage("replay: options come before tapes: %s", argv[i]);
+	}
 	if (options->store && argc > 1)
 		return usage("replay: --store takes exactly one tape%s", "");
 	for (int i = 0; i < argc; i++) {
@@ -91,7 +100,9 @@ static int run_replay(int argc, char **argv)
 			options.output = REPLAY_STORY;
 		else if (strcmp(argv[i], "--verbose") == 0)
 			log_set_level(LOG_DEBUG);
-		else if (strcmp(argv[i], "--store") == 0 && i + 1 < argc)
+		else if (strcmp(argv[i], "--store") == 0 && i + 1 == argc)
+			return usage("replay: %s wants a folder", argv[i]);
+		else if (strcmp(argv[i], "--store") == 0)
 			options.store = argv[++i];
 		else
 			return usage("replay: unknown option %s", argv[i]);
@@ -213,23 +224,28 @@ static int run_events(int argc, char **argv)
 	struct store_options options = { .read_only = true };
 	struct buf out = { 0 };
 	struct complaint why;
+	uint64_t n = 0, last;
 	struct slice body;
 	struct kv_txn t;
 	struct kv *kv;
+	enum err err;
 
 	if (argc != 1)
 		return usage("events: want one store%s", "");
 	if (store_open(argv[0], &options, &kv, &why))
 		return fail(&why);
 	t = kv_begin_read(kv);
-	for (uint64_t n = 1; outbox_get(&t, n, &body); n++) {
+	last = outbox_last(&t);
+	for (; n < last && outbox_get(&t, n + 1, &body); n++) {
 		buf_put(&out, body.data, body.len);
 		buf_put_u8(&out, '\n');
 	}
-	if (kv_end_read(&t))
-		complain(&why, E_CORRUPT, "%s: the events cannot be read", argv[0]);
+	err = kv_end_read(&t);
+	if (err || n < last)
+		err = complain(&why, E_CORRUPT, "%s: of %llu events only %llu can be read", argv[0],
+			       (unsigned long long)last, (unsigned long long)n);
 	kv_close(kv);
-	return finish(OK, &out, &why);
+	return finish(err, &out, &why);
 }
 
 static int run_help(int argc, char **argv);
@@ -250,7 +266,8 @@ static const struct command commands[] = {
 	  "After the head of height N (the last one, if not said) the D blocks below and with it (1, if\n"
 	  "not said) are sealed again, hashes and roots valid: without the transactions to drop, and with\n"
 	  "those to move in the block after; the new branch's head is announced.  What the tape says\n"
-	  "afterwards of the old blocks it says of the new ones.  TX is a transaction's hash.\n", run_fork },
+	  "afterwards of the old blocks it says of the new ones; balances told before are told of them\n"
+	  "too, unless a transaction is dropped or moved.  TX is a transaction's hash.\n", run_fork },
 	{ "help", "help [COMMAND]", "say what a command does", "", run_help },
 };
 
@@ -280,14 +297,36 @@ static int run_help(int argc, char **argv)
 	return EXIT_SUCCESS;
 }
 
+/* What is opened later must not become somebody's stdout. */
+static void hold_standard_files(void)
+{
+	int fd;
+
+	do
+		fd = open("/dev/null", O_RDWR);
+	while (fd >= 0 && fd <= STDERR_FILENO);
+	if (fd > STDERR_FILENO)
+		close(fd);
+}
+
+/* Done is only what was written. */
+static int flush(int code)
+{
+	if (fflush(stdout) == 0 && !ferror(stdout))
+		return code;
+	return code ? code : EXIT_FAILURE;
+}
+
 int main(int argc, char **argv)
 {
 	const struct command *c;
 
+	hold_standard_files();
+	signal(SIGXFSZ, SIG_IGN);	/* a file that may not grow is an error of the disk */
 	if (argc < 2)
 		return run_help(0, NULL), EXIT_USAGE;
 	c = find_command(argv[1]);
 	if (!c && (strcmp(argv[1], "--help") == 0 || strcmp(argv[1], "-h") == 0))
 		c = find_command("help");
-	return c ? c->run(argc - 2, argv + 2) : usage("no command is called \"%s\"", argv[1]);
+	return c ? flush(c->run(argc - 2, argv + 2)) : usage("no command is called \"%s\"", argv[1]);
 }

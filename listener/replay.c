@@ -7,6 +7,7 @@
 #include "listener/tracker.h"
 #include "store/store.h"
 
+#include <errno.h>
 #include <stdlib.h>
 #include <string.h>
 #include <unistd.h>
@@ -384,25 +385,7 @@ static enum err read_progress(struct replay *r)
 	return OK;
 }
 
-static enum err open_replay_store(struct replay *r)
-{
-	struct store_options options = { .map_bytes = r->options->map_bytes };
-	const char *temp = getenv("TMPDIR");
-	const char *dir = r->options->store;
-	enum err err;
-
-	if (!dir) {
-		snprintf(r->temp_dir, sizeof(r->temp_dir), "%.400s/tidemark-replay-XXXXXX", temp ? temp : "/tmp");
-		dir = mkdtemp(r->temp_dir);
-		if (!dir)
-			return complain(r->why, E_IO, "%s: no temporary folder can be made", r->temp_dir);
-	}
-	err = store_open(dir, &options, &r->kv, r->why);
-	if (!err && r->options->hook.at)
-		kv_set_hook(r->kv, r->options->hook);
-	return err;
-}
-
+/* Its names go at once, its files when they are closed, whatever ends us. */
 static void remove_temp_store(struct replay *r)
 {
 	static const char *const files[] = { "tidemark.mdb", "tidemark.mdb-lock", "tidemark.lock" };
@@ -414,6 +397,27 @@ static void remove_temp_store(struct replay *r)
 	}
 	if (r->temp_dir[0])
 		rmdir(r->temp_dir);
+}
+
+static enum err open_replay_store(struct replay *r)
+{
+	struct store_options options = { .map_bytes = r->options->map_bytes };
+	const char *temp = getenv("TMPDIR");
+	const char *dir = r->options->store;
+	enum err err;
+
+	if (!dir) {
+		snprintf(r->temp_dir, sizeof(r->temp_dir), "%.400s/tidemark-replay-XXXXXX", temp && *temp ? temp : "/tmp");
+		dir = mkdtemp(r->temp_dir);
+		if (!dir)
+			return complain(r->why, E_IO, "%s: no temporary folder can be made: %s", r->temp_dir,
+					strerror(errno));
+	}
+	err = store_open(dir, &options, &r->kv, r->why);
+	remove_temp_store(r);
+	if (!err && r->options->hook.at)
+		kv_set_hook(r->kv, r->options->hook);
+	return err;
 }
 
 /* What an earlier run committed and did not come to print is printed first. */
@@ -520,7 +524,6 @@ enum err replay(const char *name, int fd, const struct replay_options *options, 
 	if (r.kv)
 		kv_close(r.kv);
 	free_held(&r);
-	remove_temp_store(&r);
 	tapenode_free(r.node);
 	tape_close(&tape);
 	return err;

@@ -257,15 +257,53 @@ static enum err seal_one_more(struct resealing *w, const struct tape_line *last,
 	return err;
 }
 
-static void put_head(struct buf *out, const char *what, const struct hash32 *hash)
+static void put_line(struct buf *out, const struct tape_line *line)
+{
+	buf_put(out, line->text.data, line->text.len);
+	buf_put_u8(out, '\n');
+}
+
+/* The line, saying of the block @new what it says of its own. */
+static void put_renamed(struct buf *out, const struct tape_line *line, const struct hash32 *new)
+{
+	size_t from = out->len;
+	char text[HASH_TEXT];
+
+	put_line(out, line);
+	hash_format(new, text);
+	for (size_t at = from; at + HASH_TEXT - 1 <= out->len; at++) {
+		struct slice here = { out->data + at, HASH_TEXT - 1 };
+		struct hash32 hash;
+
+		if (hash_parse(here, &hash) && hash_eq(&hash, &line->hash))
+			memcpy(out->data + at, text, HASH_TEXT - 1);
+	}
+}
+
+/* Balances that were told of the old blocks, where the new ones hold the same transactions. */
+static void put_balances(struct resealing *w, size_t head)
+{
+	const struct hash32 *new;
+
+	if (w->how->drop_count || w->how->move_count)
+		return;
+	for (size_t i = 0; i <= head; i++) {
+		new = w->lines[i].kind == TAPE_BALANCE ? find_new(w, &w->lines[i].hash) : NULL;
+		if (new)
+			put_renamed(w->out, &w->lines[i], new);
+	}
+}
+
+static void put_head(struct buf *out, const struct hash32 *hash)
 {
 	char text[HASH_TEXT];
 
-	buf_printf(out, "{\"%s\":\"%s\"}\n", what, hash_format(hash, text));
+	buf_printf(out, "{\"head\":\"%s\"}\n", hash_format(hash, text));
 }
 
-static enum err reseal_branch(struct resealing *w, const struct hash32 *old_head)
+static enum err reseal_branch(struct resealing *w, size_t head_line)
 {
+	const struct hash32 *old_head = &w->lines[head_line].hash;
 	const struct tape_line **path = xcalloc(w->how->depth, sizeof(const struct tape_line *));
 	struct hash32 at = *old_head, head;
 	uint64_t count = 0;
@@ -282,30 +320,39 @@ static enum err reseal_branch(struct resealing *w, const struct hash32 *old_head
 		head = *find_new(w, old_head);
 		if (w->waiting.count)
 			err = seal_one_more(w, path[0], &head);
-		put_head(w->out, "head", &head);
+		put_balances(w, head_line);
+		put_head(w->out, &head);
 	}
 	free(path);
 	return err;
 }
 
-/* After the fork: what stands on a block that was sealed again is sealed again too. */
-static enum err follow(struct resealing *w, const struct tape_line *line)
+/* What stands on a block that was sealed again is sealed again too, before the lines that speak of it are written. */
+static enum err reseal_later(struct resealing *w, struct tape_line *line)
 {
-	const struct hash32 *new = find_new(w, &line->hash);
+	struct buf *out = w->out, sealed = { 0 };
+	enum err err;
 
-	if (line->kind == TAPE_BLOCK && find_new(w, &line->parent))
-		return reseal_block(w, line);
-	if (new && line->kind == TAPE_HEAD)
-		put_head(w->out, "head", new);
-	else if (new && line->kind == TAPE_SAFE)
-		put_head(w->out, "safe", new);
-	else if (new && line->kind == TAPE_FINALIZED)
-		put_head(w->out, "finalized", new);
-	else {
-		buf_put(w->out, line->text.data, line->text.len);
-		buf_put_u8(w->out, '\n');
-	}
-	return OK;
+	if (line->kind != TAPE_BLOCK || !find_new(w, &line->parent))
+		return OK;
+	w->out = &sealed;
+	err = reseal_block(w, line);
+	w->out = out;
+	buf_free(&line->text);
+	line->text = sealed;
+	if (sealed.len)
+		line->text.len--;		/* its end of line */
+	return err;
+}
+
+static void follow(struct resealing *w, const struct tape_line *line)
+{
+	const struct hash32 *new = line->kind == TAPE_BLOCK ? NULL : find_new(w, &line->hash);
+
+	if (new)
+		put_renamed(w->out, line, new);
+	else
+		put_line(w->out, line);
 }
 
 static enum err check_all_found(const struct resealing *w)
@@ -328,16 +375,16 @@ static enum err write_tape(struct resealing *w)
 	size_t head = 0;
 	enum err err = find_head(w, &head);
 
-	for (size_t i = 0; !err && i <= head; i++) {
-		buf_put(w->out, w->lines[i].text.data, w->lines[i].text.len);
-		buf_put_u8(w->out, '\n');
-	}
+	for (size_t i = 0; !err && i <= head; i++)
+		put_line(w->out, &w->lines[i]);
 	if (!err)
-		err = reseal_branch(w, &w->lines[head].hash);
+		err = reseal_branch(w, head);
 	if (!err)
 		err = check_all_found(w);
 	for (size_t i = head + 1; !err && i < w->line_count; i++)
-		err = follow(w, &w->lines[i]);
+		err = reseal_later(w, &w->lines[i]);
+	for (size_t i = head + 1; !err && i < w->line_count; i++)
+		follow(w, &w->lines[i]);
 	return err;
 }
 

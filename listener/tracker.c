@@ -248,18 +248,34 @@ static struct hash32 *list_branch(const struct tracker *tr, const struct hash32 
 	return hashes;
 }
 
+/* A tier whose watermark was wrong settles nothing more until an operator accepts. */
+static void tell_suspended(const struct tracker *tr)
+{
+	for (unsigned i = 0; i < tr->config->finality.tier_count; i++) {
+		if (tr->chain.marks[i].suspended)
+			TLOG(LOG_ODD, tr, "a reorg went under the watermark of tier %u: it settles nothing until an operator accepts", , i);
+	}
+}
+
+static void start_window(struct tracker *tr, uint64_t height, const struct hash32 *hash)
+{
+	tr->window.count = 0;
+	window_push(&tr->window, height, hash);
+}
+
 static void after_block(struct tracker *tr, const struct commit *c, uint64_t old_tip)
 {
 	const struct header *h = &c->slot->block.header;
 
 	if (c->rolls_back) {
 		window_cut(&tr->window, c->branch.ancestor);
-		tr->blocks_undone += old_tip - c->branch.ancestor;
+		if (c->branch.below_start)
+			start_window(tr, c->branch.ancestor, &c->branch.ancestor_hash);
+		tell_suspended(tr);
 		if (tr->watcher.rolled_back)
 			tr->watcher.rolled_back(tr->watcher.ctx, c->branch.ancestor, old_tip);
 	}
 	window_push(&tr->window, h->number, &h->hash);
-	tr->blocks_applied++;
 	if (tr->watcher.applied)
 		tr->watcher.applied(tr->watcher.ctx, h->number, &h->hash);
 	trim_window(tr);
@@ -295,7 +311,8 @@ static bool apply_next(struct tracker *tr, const struct hash32 *head, const stru
 		hashes = list_branch(tr, head, plan->ancestor, &c.branch.count);
 		c.branch.hashes = hashes;
 		c.branch.ancestor = plan->ancestor;
-		c.branch.ancestor_hash = *window_at(&tr->window, plan->ancestor);
+		c.branch.below_start = plan->below_start;
+		c.branch.ancestor_hash = plan->below_start ? plan->base : *window_at(&tr->window, plan->ancestor);
 		c.branch.over_final = tr->chain.latched;	/* only an accepted branch is followed then */
 	}
 	/* Crash before: the old tip.  After: the new branch's first block, moves and events with it. */
@@ -418,6 +435,7 @@ static struct fork_limits limits_of(const struct tracker *tr)
 {
 	struct fork_limits limits = { .far_blocks = tr->config->far_blocks };
 
+	limits.at_start = !tr->chain.has_tip || tr->window.base_height + 1 == tr->chain.start_height;
 	limits.has_floor = settle_floor(tr->config, &tr->chain, &limits.floor_height);
 	return limits;
 }
@@ -516,6 +534,10 @@ static bool follow(struct tracker *tr, bool *current)
 	if (!find_start(tr))
 		return false;
 	plan = fork_plan(&tr->window, &tr->reads.links, head, &limits);
+	if (plan.below_start && !tr->chain.has_tip) {
+		start_window(tr, plan.ancestor, &plan.base);
+		return true;
+	}
 	if (plan.kind != PLAN_UNLINKED && plan.kind != PLAN_FORWARD && tr->trouble == TROUBLE_UNLINKED)
 		set_trouble(tr, TROUBLE_NONE);
 	switch (plan.kind) {

@@ -68,7 +68,6 @@ struct tracker {
 	uint64_t round;			/* counts polls: what was read by number in an older one is asked anew */
 	bool stopped;
 	enum err err;			/* of the store: nothing goes on after it */
-	uint64_t blocks_applied, blocks_undone;
 };
 
 /*

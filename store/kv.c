@@ -389,7 +389,11 @@ static bool step(struct kv_cursor *c, find_fn *where, struct slice bound)
 		*c = (struct kv_cursor){ 0 };
 		return false;
 	}
-	assert(r.key.mv_size <= KV_KEY_MAX);
+	if (r.key.mv_size > KV_KEY_MAX) {
+		kv_fail(c->txn, E_CORRUPT);
+		*c = (struct kv_cursor){ 0 };
+		return false;
+	}
 	memcpy(c->key, r.key.mv_data, r.key.mv_size);
 	c->key_len = r.key.mv_size;
 	c->val = from_val(r.val);

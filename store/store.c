@@ -52,6 +52,8 @@ enum err store_open(const char *dir, const struct store_options *options, struct
 	err = find_version(*out, options->read_only, &version);
 	if (err)
 		complain(why, err, "%s: cannot be read: %s", dir, err_name(err));
+	else if (version == 0)
+		err = complain(why, E_SCHEMA, "%s: the store was never finished: who made it was interrupted at once", dir);
 	else if (version != SCHEMA_VERSION)
 		err = complain(why, E_SCHEMA, "%s: store of schema version %llu, this program has %d",
 			       dir, (unsigned long long)version, SCHEMA_VERSION);

@@ -60,7 +60,8 @@ static void know_branch(char branch, uint64_t from, uint64_t to, char parent)
 }
 
 #define NO_FLOOR ((struct fork_limits){ .far_blocks = 64 })
-#define FLOOR(h) ((struct fork_limits){ true, h, 64 })
+#define FLOOR(h) ((struct fork_limits){ .has_floor = true, .floor_height = h, .far_blocks = 64 })
+#define AT_START ((struct fork_limits){ .far_blocks = 64, .at_start = true })
 
 static struct fork_plan plan_for(char branch, uint64_t height, struct fork_limits limits)
 {
@@ -277,6 +278,45 @@ static void test_unlinked(void **state)
 	assert_int_equal(plan.ancestor, 5);
 	know_branch('c', 2, 3, 'a');
 	plan = plan_for('c', 3, NO_FLOOR);		/* all of it is below */
+	expect(&plan, PLAN_UNLINKED);
+}
+
+/* Below the place where following began nothing was applied: all is undone, and the branch followed from there. */
+static void test_below_the_start(void **state)
+{
+	struct fork_limits final = AT_START;
+	struct hash32 base = hash('b', 5), first = hash('b', 6);
+	struct fork_plan plan;
+
+	(void)state;
+	our_chain(5, 10);
+	know_branch('b', 5, 11, 'z');
+	plan = plan_for('b', 11, AT_START);
+	expect(&plan, PLAN_ROLLBACK);
+	assert_true(plan.below_start);
+	assert_int_equal(plan.ancestor, 5);
+	assert_memory_equal(&plan.base, &base, sizeof(base));
+	assert_int_equal(plan.path_count, 6);
+	assert_memory_equal(&plan.path[0], &first, sizeof(first));
+	plan = plan_for('b', 8, AT_START);
+	expect(&plan, PLAN_SHORTER);
+	plan = plan_for('b', 5, AT_START);		/* nothing of it is above */
+	expect(&plan, PLAN_UNLINKED);
+	final.has_floor = true;
+	final.floor_height = 7;
+	plan = plan_for('b', 11, final);
+	expect(&plan, PLAN_VIOLATION);
+}
+
+/* A branch longer than what is remembered of headers is not asked for in a circle. */
+static void test_too_long(void **state)
+{
+	struct fork_plan plan;
+
+	(void)state;
+	our_chain(1, 10);
+	know_branch('b', 100, 99 + LINKS_MAX, 'z');
+	plan = plan_for('b', 99 + LINKS_MAX, NO_FLOOR);
 	expect(&plan, PLAN_UNLINKED);
 }
 
@@ -521,6 +561,8 @@ int main(void)
 		cmocka_unit_test_setup(test_shorter, reset),
 		cmocka_unit_test_setup(test_violation, reset),
 		cmocka_unit_test_setup(test_unlinked, reset),
+		cmocka_unit_test_setup(test_below_the_start, reset),
+		cmocka_unit_test_setup(test_too_long, reset),
 		cmocka_unit_test_setup(test_lying_height, reset),
 		cmocka_unit_test_setup(test_links_forget, reset),
 		cmocka_unit_test_setup(test_forgotten_header, reset),
