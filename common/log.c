@@ -47,7 +47,7 @@ static size_t put_url(char *out, const char *p, const char *end)
 }
 
 /*
- * Endpoints have their keys in the URL, so only its host is shown (B112).
+ * Endpoints have their keys in the URL, so only its host is shown.
  * @out has room for twice the length of @line.
  */
 static size_t copy_without_secrets(char *out, const char *line)

@@ -122,7 +122,7 @@ void hex_encode(const uint8_t *data, size_t len, char *out);	/* 2 * len digits, 
 
 /*
  * A JSON-RPC quantity: "0x" and 1 to 64 digits.  Leading zeros are accepted
- * (B63); "0x" alone is not a quantity.  False if it does not fit.
+ *; "0x" alone is not a quantity.  False if it does not fit.
  */
 struct u256;
 bool quantity_parse_u64(struct slice text, uint64_t *out);

@@ -145,33 +145,18 @@ bool apply_is_pending(struct kv_txn *t, const struct chain_config *config, const
 
 /* A block goes on. */
 
-static struct move_request move_to(enum intent_state to, const struct hash32 *tx, const struct reason *reason)
+void apply_move(struct kv_txn *t, struct apply *a, struct intent *i, enum intent_state to,
+		const struct hash32 *tx, const struct reason *reason, const struct evidence *e)
 {
-	struct move_request r = { .to = to, .actor = ACTOR_LISTENER };
-
-	if (tx) {
-		r.has_tx = true;
-		r.tx_hash = *tx;
-	}
-	if (reason) {
-		r.has_reason = true;
-		r.reason = *reason;
-	}
-	return r;
-}
-
-/* The listener asks only for moves that the table has: a refusal is a bug of ours. */
-static void move(struct kv_txn *t, struct apply *a, struct intent *i, const struct move_request *r,
-		 const struct evidence *e)
-{
-	struct move_context ctx = {
-		.now_ms = a->now_ms,
-		.tip_time_ms = chain_time_ms(&a->chain),
-		.evidence = *e,
-	};
+	struct move_request r = { .to = to, .actor = ACTOR_LISTENER, .has_tx = tx != NULL, .has_reason = reason != NULL };
+	struct move_context ctx = { .now_ms = a->now_ms, .tip_time_ms = chain_time_ms(&a->chain), .evidence = *e };
 	struct complaint why;
 
-	if (intents_move(t, i, r, &ctx, &why).outcome != MOVE_APPLIED)
+	if (tx)
+		r.tx_hash = *tx;
+	if (reason)
+		r.reason = *reason;
+	if (intents_move(t, i, &r, &ctx, &why).outcome != MOVE_APPLIED)
 		kv_fail(t, E_CORRUPT);
 }
 
@@ -269,17 +254,14 @@ static void act(struct kv_txn *t, struct apply *a, struct finding *f, const stru
 	struct reason verdict = gather_reason(&f->intent, &f->judgement, f->witness, &f->before, &f->after);
 	struct intent *i = &f->intent;
 	struct reason replaced;
-	struct move_request r;
 
 	switch (f->role) {
 	case ROLE_REPLACE:
 		replaced = replaced_reason(i, &s->tx_hash);
-		r = move_to(INTENT_SETTLING, NULL, &replaced);
-		move(t, a, i, &r, &e);
+		apply_move(t, a, i, INTENT_SETTLING, NULL, &replaced, &e);
 		/* fall through */
 	case ROLE_CONFIRM:
-		r = move_to(INTENT_CONFIRMING, &s->tx_hash, NULL);
-		move(t, a, i, &r, &e);
+		apply_move(t, a, i, INTENT_CONFIRMING, &s->tx_hash, NULL, &e);
 		if (f->judgement.verdict != VERDICT_PAID)
 			observe(t, a, i, &verdict, &e);
 		return;
@@ -399,7 +381,6 @@ static void undo_sighting(struct kv_txn *t, struct apply *a, const struct sighti
 {
 	struct evidence e = apply_evidence(t, at, s);
 	struct reason reason;
-	struct move_request r;
 	struct intent i;
 
 	if (!intents_get(t, at->row, &i)) {
@@ -418,8 +399,7 @@ static void undo_sighting(struct kv_txn *t, struct apply *a, const struct sighti
 		undo_settled(t, a, at, &i, &reason, &e, branch->over_final);
 	if (i.state != INTENT_CONFIRMING)
 		return;
-	r = move_to(INTENT_SETTLING, NULL, &reason);
-	move(t, a, &i, &r, &e);
+	apply_move(t, a, &i, INTENT_SETTLING, NULL, &reason, &e);
 	note_undone(a, i.row);
 }
 
@@ -547,7 +527,6 @@ static void reconcile(struct kv_txn *t, struct apply *a, uint64_t row)
 	struct sighting_row s;
 	struct judgement j;
 	struct reason verdict;
-	struct move_request r;
 	struct evidence e;
 	struct intent i;
 
@@ -556,8 +535,7 @@ static void reconcile(struct kv_txn *t, struct apply *a, uint64_t row)
 		return;
 	apply_rejudge(t, a, &at, &s, &i);
 	e = apply_evidence(t, &at, &s);
-	r = move_to(INTENT_CONFIRMING, &s.tx_hash, NULL);
-	move(t, a, &i, &r, &e);
+	apply_move(t, a, &i, INTENT_CONFIRMING, &s.tx_hash, NULL, &e);
 	pend_again(t, a, &at);
 	if (s.verdict == VERDICT_PAID)
 		return;

@@ -55,6 +55,13 @@ void apply_reconcile(struct kv_txn *t, struct apply *a);
 void apply_rejudge(struct kv_txn *t, struct apply *a, const struct sighting_at *at, struct sighting_row *s,
 		   const struct intent *i);
 
+/*
+ * The listener's move of the intent; @tx and @reason where the table asks for them, else NULL.  It asks only for
+ * moves that the table has: a refusal is a bug of ours, and fails the transaction.
+ */
+void apply_move(struct kv_txn *t, struct apply *a, struct intent *i, enum intent_state to,
+		const struct hash32 *tx, const struct reason *reason, const struct evidence *e);
+
 /* The tier that decides over the transaction at the place. */
 uint8_t apply_tier(struct kv_txn *t, const struct chain_config *config, const struct sighting_at *at);
 

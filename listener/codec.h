@@ -113,14 +113,14 @@ MUST_CHECK enum err block_decode(struct slice json, struct block *out, struct co
 /*
  * Decode an array of receipts.  A null member, a log with removed:true, with a
  * blockHash, transactionHash or transactionIndex other than its receipt's, or a
- * receipt with neither status nor root refuses the whole answer (B36, B38, B39, B77).
+ * receipt with neither status nor root refuses the whole answer.
  */
 MUST_CHECK enum err receipts_decode(struct slice json, struct receipts *out, struct complaint *why);
 
 enum reply_kind {
 	REPLY_RESULT,		/* result holds a JSON value other than null */
 	REPLY_NULL,		/* result is null: not known, never "none" */
-	REPLY_ERROR,		/* an error object, whatever it holds (B108) */
+	REPLY_ERROR,		/* an error object, whatever it holds */
 	REPLY_NOTICE,		/* a subscription's notification */
 };
 
@@ -128,7 +128,7 @@ enum reply_kind {
 struct reply {
 	enum reply_kind kind;
 	bool has_id;
-	uint64_t id;		/* 7 and "7" are the same (B107); anything else has no id */
+	uint64_t id;		/* 7 and "7" are the same; anything else has no id */
 	struct slice result;	/* the raw JSON value; for a notice params.result */
 	int64_t code;		/* of the error */
 	char message[160];	/* of the error, printable, cut */
@@ -140,7 +140,7 @@ MUST_CHECK enum err reply_decode(struct slice json, struct reply *out, struct co
 
 /* A result that is one quantity or fixed bytes: a string or, where usual elsewhere, a number. */
 MUST_CHECK enum err result_u64(struct slice json, uint64_t *out, struct complaint *why);
-/* The 32 bytes that eth_call gives for balanceOf; "0x" is an error, not zero (B65). */
+/* The 32 bytes that eth_call gives for balanceOf; "0x" is an error, not zero. */
 MUST_CHECK enum err result_word(struct slice json, struct u256 *out, struct complaint *why);
 
 #endif

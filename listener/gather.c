@@ -32,7 +32,7 @@ void gather_free(struct gather *g)
 	*g = (struct gather){ 0 };
 }
 
-struct witness *witness_find(struct witness *w, size_t count, const struct address *token,
+static struct witness *find_witness(struct witness *w, size_t count, const struct address *token,
 			     const struct address *payee)
 {
 	for (size_t i = 0; i < count; i++) {
@@ -42,7 +42,7 @@ struct witness *witness_find(struct witness *w, size_t count, const struct addre
 	return NULL;
 }
 
-struct listed *gather_listed(struct gather *g, uint32_t tx_index, uint32_t ordinal)
+static struct listed *find_listed(struct gather *g, uint32_t tx_index, uint32_t ordinal)
 {
 	for (size_t i = 0; i < g->listed_count; i++) {
 		struct transfer *tr = &g->listed[i].transfer;
@@ -264,8 +264,8 @@ static void want(const struct gather_input *in, struct gather *g, const struct a
 	struct witness *w;
 
 	if (in->config->witness == WITNESS_NEVER ||
-	    witness_find(in->witnesses, in->witness_count, token, payee) ||
-	    witness_find(g->wanted, g->wanted_count, token, payee))
+	    find_witness(in->witnesses, in->witness_count, token, payee) ||
+	    find_witness(g->wanted, g->wanted_count, token, payee))
 		return;
 	w = ADD(g, wanted, wanted_count, wanted_cap);
 	w->token = *token;
@@ -275,7 +275,7 @@ static void want(const struct gather_input *in, struct gather *g, const struct a
 static void ask_witness(const struct gather_input *in, struct gather *g, const struct address *token,
 			const struct address *payee, struct finding *f)
 {
-	struct witness *w = witness_find(in->witnesses, in->witness_count, token, payee);
+	struct witness *w = find_witness(in->witnesses, in->witness_count, token, payee);
 	struct u256 came, went;
 	bool sound;
 
@@ -339,7 +339,7 @@ static void take(const struct gather_input *in, struct gather *g, struct finding
 
 	for (size_t i = 0; i < count; i++) {
 		const struct transfer *tr = &candidates[i].transfer;
-		struct listed *l = gather_listed(g, tr->tx_index, tr->ordinal);
+		struct listed *l = find_listed(g, tr->tx_index, tr->ordinal);
 
 		l->touched = true;
 		if (claims ? !candidates[i].chosen : !takes_all || candidates[i].taken)

@@ -86,13 +86,6 @@ void gather_block(struct kv_txn *t, const struct gather_input *in, struct gather
 /* In the order in which they are told: transaction, ordinal, creation. */
 void gather_sort(struct gather *g);
 
-/* The witness of a (token, payee), or NULL. */
-struct witness *witness_find(struct witness *w, size_t count, const struct address *token,
-			     const struct address *payee);
-
-/* Our transfer at the place, or NULL. */
-struct listed *gather_listed(struct gather *g, uint32_t tx_index, uint32_t ordinal);
-
 /* What may still stand against a payment that the transfers show; VERDICT_PAID: nothing. */
 struct paid_facts {
 	enum witness_state witness;

@@ -109,7 +109,6 @@ static void wait_to_retry(struct provider *p)
 	int64_t wait_ms = p->config->retry_ms << doublings;
 
 	p->closings++;
-	p->set_aside++;
 	wait_ms += (int64_t)(loop_of(p)->ops->random(loop_of(p)) % (uint64_t)(wait_ms / 2 + 1));
 	loop_of(p)->ops->timer_set(loop_of(p), &p->retry, loop_of(p)->ops->now_ms(loop_of(p)) + wait_ms);
 }

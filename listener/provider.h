@@ -84,7 +84,6 @@ struct provider {
 	enum health health;
 	unsigned closings;		/* one after another: the wait doubles */
 	unsigned silences, lies;	/* in a row */
-	uint64_t set_aside;		/* times */
 	struct head head;
 	struct fetch head_fetch;
 	struct tag_reading tags[TAGS];

@@ -201,6 +201,23 @@ static void keep_block(struct reads *r)
 	slot->has_block = true;
 }
 
+static bool policy_uses(const struct chain_config *c, enum tag tag)
+{
+	for (unsigned i = 0; i < c->finality.tier_count; i++) {
+		if (c->finality.tiers[i].tag == tag)
+			return true;
+	}
+	return false;
+}
+
+static void refresh_tags(struct reads *r)
+{
+	for (unsigned i = 0; i < r->provider_count; i++) {
+		for (unsigned tag = TAG_SAFE; tag < TAGS; tag++)
+			r->providers[i].tags[tag].wanted = policy_uses(r->config, (enum tag)tag);
+	}
+}
+
 static void on_head(void *ctx, struct provider *p, struct slice json)
 {
 	struct reads *r = ctx;
@@ -217,7 +234,7 @@ static void on_head(void *ctx, struct provider *p, struct slice json)
 	}
 	provider_heard(p, true, good);
 	choose_leader(r);
-	reads_refresh_tags(r);
+	refresh_tags(r);
 	r->changed(r->ctx);
 }
 
@@ -624,23 +641,6 @@ static void tag_done(struct rpc_call *call, enum rpc_outcome outcome, const stru
 	if (good)
 		hear_tag(r, p, call->kind, &r->notice.header.hash);
 	r->changed(r->ctx);
-}
-
-static bool policy_uses(const struct chain_config *c, enum tag tag)
-{
-	for (unsigned i = 0; i < c->finality.tier_count; i++) {
-		if (c->finality.tiers[i].tag == tag)
-			return true;
-	}
-	return false;
-}
-
-void reads_refresh_tags(struct reads *r)
-{
-	for (unsigned i = 0; i < r->provider_count; i++) {
-		for (unsigned tag = TAG_SAFE; tag < TAGS; tag++)
-			r->providers[i].tags[tag].wanted = policy_uses(r->config, (enum tag)tag);
-	}
 }
 
 static bool ask_tags(struct reads *r, struct provider *p)

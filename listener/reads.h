@@ -86,8 +86,6 @@ bool reads_witnesses(struct reads *r, struct body_slot *slot);
 /* Read the balance once more: it does not fit the logs. */
 void reads_witness_again(struct reads *r, struct body_slot *slot, struct body_witness *w);
 
-/* Read the tags that the policy uses again, on every live endpoint. */
-void reads_refresh_tags(struct reads *r);
 /* Ask what is still wanted; true if every wanted tag was answered. */
 bool reads_tags(struct reads *r);
 

@@ -38,7 +38,6 @@ static void on_done(struct loop_post *post, enum loop_end end, int status, struc
 	struct reply reply = { .kind = REPLY_ERROR };
 	enum rpc_outcome outcome = judge(call, end, status, answer, &reply);
 
-	call->rpc->in_flight--;
 	call->done(call, outcome, &reply);
 	buf_free(&call->body);
 	free(call);
@@ -61,7 +60,6 @@ void rpc_start(struct rpc *rpc, const struct rpc_call *call, const char *params)
 		.done = on_done,
 		.ctx = c,
 	};
-	rpc->in_flight++;
 	rpc->loop->ops->post(rpc->loop, &c->post);
 }
 

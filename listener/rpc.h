@@ -15,7 +15,6 @@ struct rpc {
 	const char *url;
 	unsigned timeout_ms;
 	uint64_t last_id;
-	unsigned in_flight;
 };
 
 enum rpc_outcome {

@@ -92,27 +92,6 @@ static struct reason verdict_reason(const struct intent *i, const struct sightin
 	return gather_reason(i, &j, (enum witness_state)s->witness, &s->before, &s->after);
 }
 
-static void move(struct kv_txn *t, struct apply *a, struct intent *i, enum intent_state to,
-		 const struct hash32 *tx, const struct reason *reason, const struct evidence *e)
-{
-	struct move_context ctx = {
-		.now_ms = a->now_ms,
-		.tip_time_ms = chain_time_ms(&a->chain),
-		.evidence = *e,
-	};
-	struct move_request r = { .to = to, .actor = ACTOR_LISTENER, .has_tx = tx != NULL };
-	struct complaint why;
-
-	if (tx)
-		r.tx_hash = *tx;
-	if (reason) {
-		r.has_reason = true;
-		r.reason = *reason;
-	}
-	if (intents_move(t, i, &r, &ctx, &why).outcome != MOVE_APPLIED)
-		kv_fail(t, E_CORRUPT);
-}
-
 /* Under review: what nobody claimed of the payee's is kept for the person's decision. */
 static void hold(struct kv_txn *t, const struct sighting_at *at, const struct sighting_row *s,
 		 const struct intent *i)
@@ -134,12 +113,12 @@ static void decide(struct kv_txn *t, struct apply *a, struct intent *i, const st
 	struct reason reason;
 
 	if (s->verdict == VERDICT_PAID) {
-		move(t, a, i, INTENT_SETTLED, &s->tx_hash, NULL, &e);
+		apply_move(t, a, i, INTENT_SETTLED, &s->tx_hash, NULL, &e);
 		return;
 	}
 	hold(t, at, s, i);
 	reason = verdict_reason(i, s);
-	move(t, a, i, INTENT_NEEDS_REVIEW, NULL, &reason, &e);
+	apply_move(t, a, i, INTENT_NEEDS_REVIEW, NULL, &reason, &e);
 }
 
 static bool moved_money(const struct sighting_row *s)
@@ -375,7 +354,7 @@ static void attach(struct kv_txn *t, struct apply *a, struct loose *l, const str
 		claim_take(t, at.chain, &l->transfer, i->row, OWNER_CLAIM);
 	sighting_add(t, &at, &s, tier);
 	e = apply_evidence(t, &at, &s);
-	move(t, a, i, INTENT_CONFIRMING, &s.tx_hash, NULL, &e);
+	apply_move(t, a, i, INTENT_CONFIRMING, &s.tx_hash, NULL, &e);
 	if (!tier_agrees(t, a, &at, tier))
 		return;
 	pending_del(t, &at, tier);
@@ -555,7 +534,7 @@ static void say_missing(struct kv_txn *t, struct apply *a, uint64_t row)
 	}
 	snprintf(reason.text, sizeof(reason.text), "no attempt is in a block, %lld s of chain time after the last",
 		 (long long)a->config->missing_after_s);
-	move(t, a, &i, INTENT_NEEDS_REVIEW, NULL, &reason, &e);
+	apply_move(t, a, &i, INTENT_NEEDS_REVIEW, NULL, &reason, &e);
 }
 
 static void say_overdue(struct kv_txn *t, struct apply *a, uint64_t row)
@@ -597,10 +576,10 @@ void settle_too_old(struct kv_txn *t, struct apply *a, uint64_t row, const struc
 	if (!intents_get(t, row, &i))
 		return;
 	if (i.state == INTENT_SETTLING)
-		move(t, a, &i, INTENT_CONFIRMING, tx_hash, NULL, &e);
+		apply_move(t, a, &i, INTENT_CONFIRMING, tx_hash, NULL, &e);
 	if (i.state != INTENT_CONFIRMING || !hash_eq(&i.tx_hash, tx_hash))
 		return;
 	snprintf(reason.text, sizeof(reason.text), "a node says block %llu, below all blocks that we keep",
 		 (unsigned long long)height);
-	move(t, a, &i, INTENT_NEEDS_REVIEW, NULL, &reason, &e);
+	apply_move(t, a, &i, INTENT_NEEDS_REVIEW, NULL, &reason, &e);
 }

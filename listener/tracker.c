@@ -371,7 +371,6 @@ static void latch_body(struct kv_txn *t, struct commit *c)
 		settle_floor(tr->config, chain, &chain->latch_height);
 		chain->latch_ours = *window_at(&tr->window, chain->latch_height);
 		chain->latch_theirs = c->theirs;
-		chain->latch_head = reads_head(&tr->reads)->hash;
 		e.watermark = (struct block_ref){ true, chain->latch_height, chain->latch_ours };
 		e.claimed = (struct block_ref){ true, chain->latch_height, chain->latch_theirs };
 		list_settled_above(t, c, &e, names);

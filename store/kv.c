@@ -159,7 +159,7 @@ enum err kv_end_read(struct kv_txn *t)
 	return end(t);
 }
 
-/* A reader killed while we run would pin every page freed after it (B114). */
+/* A reader killed while we run would pin every page freed after it. */
 static void clear_dead_readers(struct kv *kv)
 {
 	int dead;
@@ -535,7 +535,7 @@ static enum err make_folder(const char *dir, struct complaint *why)
 /*
  * Our own lock: LMDB would let a second writer in.  The kernel drops it when
  * the process dies; the pid inside is text for people, and holds in any pid
- * namespace as its holder sees it (B117).
+ * namespace as its holder sees it.
  */
 static bool try_lock(int fd)
 {

@@ -318,7 +318,6 @@ static const struct field chain_fields[] = {
 	MARK(0), MARK(1), MARK(2), MARK(3),
 	FIELD(chain_row, F_BOOL, latched), FIELD(chain_row, F_U64, latch_height),
 	FIELD(chain_row, F_HASH, latch_ours), FIELD(chain_row, F_HASH, latch_theirs),
-	FIELD(chain_row, F_HASH, latch_head),
 	FIELD(chain_row, F_BOOL, accepted), FIELD(chain_row, F_HASH, accepted_hash),
 };
 

@@ -89,7 +89,6 @@ struct chain_row {
 	uint64_t latch_height;		/* where another finalized block was claimed */
 	struct hash32 latch_ours;
 	struct hash32 latch_theirs;
-	struct hash32 latch_head;	/* the head of the other branch */
 	bool accepted;			/* an operator took the branch of this block, whatever it undoes */
 	struct hash32 accepted_hash;
 };

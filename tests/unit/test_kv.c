@@ -614,7 +614,7 @@ static void test_full_map_grows_and_redoes(void **state)
 	assert_true(kv_stats(w->kv).map_bytes > 64 << 10);
 }
 
-/* The list of free pages is written by the commit, which then finds no page (B113). */
+/* The list of free pages is written by the commit, which then finds no page. */
 static void test_map_full_only_at_commit(void **state)
 {
 	struct world *w = *state;

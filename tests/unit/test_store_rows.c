@@ -108,7 +108,6 @@ static void fill_chain(struct filler *f, void *row)
 	r->latch_height = fill_u64(f);
 	r->latch_ours = fill_hash(f);
 	r->latch_theirs = fill_hash(f);
-	r->latch_head = fill_hash(f);
 	r->accepted = fill_bool(f);
 	r->accepted_hash = fill_hash(f);
 }
