@@ -43,6 +43,14 @@ $B/tests/replay_%: $B/tests/replay/replay_%.o $B/tests/replay/harness.o $B/libti
 $B/tests/bench: $B/tests/bench.o $B/libtidemark.a
 	$(Q)$(CC) $(FLAGS) -o $@ $^ $(LIBS)
 
+$B/tests/sim: $(patsubst tests/sim/%.c,$B/sim/%.o,$(wildcard tests/sim/*.c)) $B/libtidemark.a
+	$(Q)mkdir -p $(@D)
+	$(Q)$(CC) $(FLAGS) -o $@ $^ $(LIBS)
+
+$B/sim/%.o: tests/sim/%.c
+	$(Q)mkdir -p $(@D)
+	$(Q)$(CC) $(FLAGS) -c -o $@ $<
+
 $B/%.o: %.c
 	$(Q)mkdir -p $(@D)
 	$(Q)$(CC) $(FLAGS) -c -o $@ $<
@@ -101,8 +109,8 @@ check-fast: all $(FAST) check-source
 check: test-deps
 	@$(MAKE) --no-print-directory check-all
 
-check-all: all $(FAST) $(SLOW) check-source
-	@$(RUN) $(FAST) $(SLOW) tests/forge_same.sh tests/cli.sh $(if $(SAN),,tests/valgrind.sh)
+check-all: all $(FAST) $(SLOW) $B/tests/sim check-source
+	@$(RUN) $(FAST) $(SLOW) tests/sim.sh tests/forge_same.sh tests/cli.sh $(if $(SAN),,tests/valgrind.sh)
 
 # What takes minutes: thousands of places, in process.
 check-long: test-deps
@@ -110,6 +118,17 @@ check-long: test-deps
 
 check-long-all: all $(SLOW)
 	@TIDEMARK_TAMPER_PLACES=5000 TIDEMARK_KILLS=1000 SWEEP_PUTS=0 SWEEP_SCENARIOS=0 $(RUN) $(SLOW)
+
+# A seeded, hostile world with an oracle of its own: make sim SEED=7 RUNS=100.
+SEED ?= 1
+RUNS ?= 1000
+sim: deps
+	@$(MAKE) --no-print-directory $B/tests/sim
+	@$B/tests/sim --seed $(SEED) --runs $(RUNS)
+
+# Faults planted by hand, each of which the simulator must find.
+plants: deps
+	@sh tests/plants.sh
 
 # Figures.  BENCH_DIR is where the stores grow, up to 2 GB; on the disk that is to be measured.
 BENCH_DIR ?= $B/bench
@@ -130,6 +149,6 @@ fixtures: $B/tidemark
 	@for s in fixtures/*.scn; do $B/tidemark forge $$s >$${s%.scn}.tape || exit 1; done
 
 -include $(shell find $B -name '*.d' 2>/dev/null)
-.PHONY: all clean deps test-deps check check-all check-fast check-long check-long-all bench demo fixtures \
+.PHONY: all clean deps test-deps check check-all check-fast check-long check-long-all bench demo fixtures sim plants \
 	golden-update check-source check-layers check-order check-calls
 .SECONDARY:

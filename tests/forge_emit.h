@@ -1,1 +1,0 @@
-#include "listener/forge_emit.h"
