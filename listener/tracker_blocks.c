@@ -1,0 +1,286 @@
+#include "listener/tracker_parts.h"
+
+#include "listener/settle.h"
+
+#include <stdlib.h>
+
+/* Commits. */
+
+static void commit_body(struct kv_txn *t, void *ctx)
+{
+	struct commit *c = ctx;
+	struct tracker *tr = c->tr;
+
+	c->lacks_witnesses = c->more = false;
+	c->apply = apply_begin(t, tr->config, tracker_now_ms(tr));
+	c->apply.catching_up = c->catching_up;
+	c->body(t, c);
+	apply_end(&c->apply);
+	if (t->err == OK && tr->watcher.committing)
+		tr->watcher.committing(tr->watcher.ctx, t);
+}
+
+/* A failed disk stops the tracker. */
+static void give_up(struct tracker *tr, enum err err, const char *at)
+{
+	tr->err = err;
+	tr->stopped = true;
+	log_odd("%s failed err=%s", at, err_name(err));
+}
+
+bool tracker_end_read(struct tracker *tr, struct kv_txn *t)
+{
+	enum err err = kv_end_read(t);
+
+	if (err)
+		give_up(tr, err, "read");
+	return err == OK;
+}
+
+/* True if it was committed. */
+bool tracker_commit(struct tracker *tr, struct commit *c)
+{
+	enum err err;
+
+	/* A disk that failed once is not written again: what comes later may rest on what was lost. */
+	if (tr->stopped)
+		return false;
+	c->tr = tr;
+	err = kv_write(tr->kv, commit_body, c);
+	if (c->lacks_witnesses)
+		return false;
+	if (err) {
+		give_up(tr, err, "commit");
+		return false;
+	}
+	tr->chain = c->apply.chain;
+	if (tr->watcher.committed)
+		tr->watcher.committed(tr->watcher.ctx);
+	return true;
+}
+
+/* Blocks. */
+
+/* The operator's block is on the head's branch, as far as that is known. */
+bool tracker_is_accepted(const struct tracker *tr)
+{
+	const struct link *at = links_find(&tr->reads.links, &reads_head(&tr->reads)->hash);
+
+	while (tr->chain.accepted && at) {
+		if (hash_eq(&at->hash, &tr->chain.accepted_hash))
+			return true;
+		at = links_find(&tr->reads.links, &at->parent);
+	}
+	return false;
+}
+
+static struct witness *list_witnesses(const struct body_slot *slot)
+{
+	struct witness *list = xcalloc(slot->witness_count, sizeof(*list));
+
+	for (size_t i = 0; i < slot->witness_count; i++)
+		list[i] = slot->witnesses[i].witness;
+	return list;
+}
+
+/* Gather with the witnesses that the slot has; what is wanted beyond them is added to it. */
+void tracker_gather(struct kv_txn *t, struct tracker *tr, struct body_slot *slot,
+			const struct body *body, bool catching_up, bool again, bool *short_of)
+{
+	struct witness *witnesses = list_witnesses(slot);
+	struct gather_input in = {
+		.config = tr->config,
+		.body = body,
+		.witnesses = witnesses,
+		.witness_count = slot->witness_count,
+		.catching_up = catching_up,
+		.again = again,
+	};
+
+	gather_block(t, &in, &tr->gather);
+	for (size_t i = 0; i < slot->witness_count; i++)
+		slot->witnesses[i].witness.disagrees = witnesses[i].disagrees;
+	*short_of = tr->gather.wanted_count > 0;
+	for (size_t i = 0; i < tr->gather.wanted_count; i++)
+		bodies_want(slot, &tr->gather.wanted[i]);
+	free(witnesses);
+}
+
+/* A balance that contradicts the logs is read twice before it is believed. */
+static bool reread_contradictions(struct tracker *tr, struct body_slot *slot)
+{
+	bool again = false;
+
+	for (size_t i = 0; i < slot->witness_count; i++) {
+		struct body_witness *bw = &slot->witnesses[i];
+
+		if (!bw->witness.disagrees || bw->readings != 1)
+			continue;
+		bw->witness.disagrees = false;
+		reads_witness_again(&tr->reads, slot, bw);
+		again = true;
+	}
+	return again;
+}
+
+struct body tracker_body_of(const struct body_slot *slot)
+{
+	return (struct body){ &slot->block, &slot->receipts, PROOF_RECEIPTS };
+}
+
+/* The body and all balances that its matches want; NULL: asked for. */
+struct body_slot *tracker_whole_body(struct tracker *tr, const struct hash32 *hash, bool catching_up,
+				    bool again)
+{
+	struct body_slot *slot = reads_body(&tr->reads, hash);
+	struct body body;
+	struct kv_txn t;
+	bool short_of;
+
+	if (!slot)
+		return NULL;
+	if (!reads_witnesses(&tr->reads, slot))
+		return NULL;
+	body = tracker_body_of(slot);
+	t = kv_begin_read(tr->kv);
+	tracker_gather(&t, tr, slot, &body, catching_up, again, &short_of);
+	if (!tracker_end_read(tr, &t))
+		return NULL;
+	if (short_of) {
+		reads_witnesses(&tr->reads, slot);
+		return NULL;
+	}
+	return reread_contradictions(tr, slot) ? NULL : slot;
+}
+
+#define PRUNE_ROWS 64		/* of each kind with a block: more than a block adds, or they would pile up */
+
+static void block_body(struct kv_txn *t, struct commit *c)
+{
+	struct tracker *tr = c->tr;
+
+	if (c->rolls_back)
+		apply_rollback(t, &c->apply, &c->branch);
+	tracker_gather(t, tr, c->slot, &c->body_in, c->catching_up, false, &c->lacks_witnesses);
+	if (c->lacks_witnesses) {
+		kv_fail(t, E_REFUSED);
+		return;
+	}
+	apply_block(t, &c->apply, &c->body_in, &tr->gather);
+	apply_reconcile(t, &c->apply);
+	chain_prune(t, tr->config->chain_id,
+		    c->apply.chain.marks[0].height > tr->config->keep_tx_blocks
+			    ? c->apply.chain.marks[0].height - tr->config->keep_tx_blocks : 0,
+		    c->apply.chain.tip_time_s - tr->config->keep_hashes_s, PRUNE_ROWS);
+}
+
+#define WINDOW_BELOW 256	/* hashes kept in memory below the lowest watermark */
+
+void tracker_trim_window(struct tracker *tr)
+{
+	uint64_t floor;
+
+	if (settle_floor(tr->config, &tr->chain, &floor) && floor > WINDOW_BELOW)
+		window_trim(&tr->window, floor - WINDOW_BELOW);
+}
+
+/* The header of a branch's block that we know. */
+static void add_to_branch(struct hash32 **hashes, size_t *count, const struct hash32 *hash)
+{
+	*hashes = xrealloc(*hashes, (*count + 1) * sizeof(**hashes));
+	(*hashes)[(*count)++] = *hash;
+}
+
+/* All known hashes from the head down to the ancestor, then turned round. */
+static struct hash32 *list_branch(const struct tracker *tr, const struct hash32 *head, uint64_t ancestor,
+				  size_t *count)
+{
+	const struct link *at = links_find(&tr->reads.links, head);
+	struct hash32 *hashes = NULL;
+
+	*count = 0;
+	for (; at && at->height > ancestor; at = links_find(&tr->reads.links, &at->parent))
+		add_to_branch(&hashes, count, &at->hash);
+	for (size_t i = 0; i < *count / 2; i++) {
+		struct hash32 h = hashes[i];
+
+		hashes[i] = hashes[*count - 1 - i];
+		hashes[*count - 1 - i] = h;
+	}
+	return hashes;
+}
+
+/* A tier whose watermark was wrong settles nothing more until an operator accepts. */
+static void tell_suspended(const struct tracker *tr)
+{
+	for (unsigned i = 0; i < tr->config->finality.tier_count; i++) {
+		if (tr->chain.marks[i].suspended)
+			TLOG(LOG_ODD, tr, "a reorg went under the watermark of tier %u: it settles nothing until an operator accepts", , i);
+	}
+}
+
+void tracker_start_window(struct tracker *tr, uint64_t height, const struct hash32 *hash)
+{
+	tr->window.count = 0;
+	window_push(&tr->window, height, hash);
+}
+
+static void after_block(struct tracker *tr, const struct commit *c, uint64_t old_tip)
+{
+	const struct header *h = &c->slot->block.header;
+
+	if (c->rolls_back) {
+		window_cut(&tr->window, c->branch.ancestor);
+		if (c->branch.below_start)
+			tracker_start_window(tr, c->branch.ancestor, &c->branch.ancestor_hash);
+		tell_suspended(tr);
+		if (tr->watcher.rolled_back)
+			tr->watcher.rolled_back(tr->watcher.ctx, c->branch.ancestor, old_tip);
+	}
+	window_push(&tr->window, h->number, &h->hash);
+	if (tr->watcher.applied)
+		tr->watcher.applied(tr->watcher.ctx, h->number, &h->hash);
+	tracker_trim_window(tr);
+	bodies_drop(c->slot);
+}
+
+/* Apply the path's first block, after cutting back to @ancestor if it is below the tip. */
+bool tracker_apply_next(struct tracker *tr, const struct hash32 *head, const struct fork_plan *plan)
+{
+	uint64_t old_tip = window_tip_height(&tr->window);
+	bool catching_up = plan->path_count > 1 || !hash_eq(&plan->path[0], &reads_head(&tr->reads)->hash);
+	struct commit c = {
+		.body = block_body,
+		.slot = tracker_whole_body(tr, &plan->path[0], catching_up, false),
+		.rolls_back = plan->kind != PLAN_EXTEND,
+		.catching_up = catching_up,
+	};
+	struct hash32 *hashes = NULL;
+	bool done;
+
+	/* Before the first is whole, the next ones are on their way. */
+	for (unsigned i = 1; i < plan->path_count && i < tr->config->ahead_blocks; i++)
+		reads_body(&tr->reads, &plan->path[i]);
+	if (!c.slot || !reads_tags(&tr->reads))
+		return false;
+	/* A watermark that rose may have another plan. */
+	if (tracker_finalize(tr, false))
+		return true;
+	c.body_in = tracker_body_of(c.slot);
+	if (c.rolls_back) {
+		hashes = list_branch(tr, head, plan->ancestor, &c.branch.count);
+		c.branch.hashes = hashes;
+		c.branch.ancestor = plan->ancestor;
+		c.branch.below_start = plan->below_start;
+		c.branch.ancestor_hash = plan->below_start ? plan->base : *window_at(&tr->window, plan->ancestor);
+		c.branch.over_final = tr->chain.latched;	/* only an accepted branch is followed then */
+	}
+	/* Crash before: the old tip.  After: the new branch's first block, moves and events with it. */
+	done = tracker_commit(tr, &c);
+	if (done)
+		after_block(tr, &c, old_tip);
+	else if (c.lacks_witnesses)
+		reads_witnesses(&tr->reads, c.slot);
+	free(hashes);
+	return done;
+}
