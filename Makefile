@@ -19,8 +19,9 @@ FLAGS   = -std=c11 -D_POSIX_C_SOURCE=200809L $(WARN) -I. -MMD -MP $(CFLAGS) $(SA
 LIBS   := -llmdb -ljansson
 
 SRC    := $(wildcard common/*.c store/*.c listener/*.c)
-LIB    := $(patsubst %.c,$B/%.o,$(filter-out listener/main.c,$(SRC)))
-UNIT   := $(patsubst tests/unit/%.c,$B/tests/%,$(wildcard tests/unit/test_*.c))
+# The real loop is linked where it is used: its libraries are its own.
+LIB    := $(patsubst %.c,$B/%.o,$(filter-out listener/main.c listener/loop.c,$(SRC)))
+UNIT   := $(patsubst tests/unit/%.c,$B/tests/%,$(filter-out %/test_loop.c,$(wildcard tests/unit/test_*.c)))
 REPLAY := $(patsubst tests/replay/%.c,$B/tests/%,$(wildcard tests/replay/replay_*.c))
 BINARY := $(if $(wildcard listener/main.c),$B/tidemark)
 
@@ -36,6 +37,9 @@ $B/libtidemark.a: $(LIB)
 
 $B/tests/test_%: $B/tests/unit/test_%.o $B/libtidemark.a
 	$(Q)$(CC) $(FLAGS) -o $@ $^ $(LIBS) -lcmocka -lwolfssl
+
+$B/tests/test_loop: $B/tests/unit/test_loop.o $B/listener/loop.o $B/libtidemark.a
+	$(Q)$(CC) $(FLAGS) -o $@ $^ $(LIBS) -lwebsockets -lcurl -lcmocka
 
 $B/tests/replay_%: $B/tests/replay/replay_%.o $B/tests/replay/harness.o $B/libtidemark.a
 	$(Q)$(CC) $(FLAGS) -o $@ $^ $(LIBS) -lcmocka
@@ -112,6 +116,14 @@ check: test-deps
 check-all: all $(FAST) $(SLOW) $B/tests/sim check-source
 	@$(RUN) $(FAST) $(SLOW) tests/sim.sh tests/forge_same.sh tests/cli.sh $(if $(SAN),,tests/valgrind.sh)
 
+# The real loop against real servers on this machine: sockets, TLS, signals, slow names.
+LOOP_PKGS := $(TEST_PKGS) libwebsockets-dev libcurl4-openssl-dev openssl
+check-loop:
+	$(call install,$(LOOP_PKGS))
+	@command -v node >/dev/null || $(APT) install -y -qq nodejs
+	@$(MAKE) --no-print-directory $B/tests/test_loop
+	@$(RUN) $B/tests/test_loop
+
 # What takes minutes: thousands of places, in process.
 check-long: test-deps
 	@$(MAKE) --no-print-directory check-long-all
@@ -128,6 +140,7 @@ sim: deps
 
 # Faults planted by hand, each of which the simulator must find.
 plants: deps
+	$(call install,patch)
 	@sh tests/plants.sh
 
 # Figures.  BENCH_DIR is where the stores grow, up to 2 GB; on the disk that is to be measured.
@@ -149,6 +162,6 @@ fixtures: $B/tidemark
 	@for s in fixtures/*.scn; do $B/tidemark forge $$s >$${s%.scn}.tape || exit 1; done
 
 -include $(shell find $B -name '*.d' 2>/dev/null)
-.PHONY: all clean deps test-deps check check-all check-fast check-long check-long-all bench demo fixtures sim plants \
+.PHONY: all clean deps test-deps check check-all check-fast check-long check-long-all check-loop bench demo fixtures sim plants \
 	golden-update check-source check-layers check-order check-calls
 .SECONDARY:
