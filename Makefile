@@ -66,8 +66,8 @@ clean:
 
 SUDO     := $(if $(filter 0,$(shell id -u)),,sudo)
 APT      := $(SUDO) env DEBIAN_FRONTEND=noninteractive apt-get
-BUILD_PKGS := gcc libc6-dev liblmdb-dev libjansson-dev
-TEST_PKGS  := $(BUILD_PKGS) clang libcmocka-dev libwolfssl-dev valgrind
+BUILD_PKGS := $(if $(filter clang%,$(CC)),clang,gcc) libc6-dev liblmdb-dev libjansson-dev
+TEST_PKGS  := $(sort $(BUILD_PKGS) gcc clang) libcmocka-dev libwolfssl-dev valgrind
 
 install = @dpkg -s $(1) >/dev/null 2>&1 || { $(APT) update -qq && $(APT) install -y -qq $(1); }
 

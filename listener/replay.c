@@ -143,7 +143,6 @@ struct wish {
 	struct tape_record *record;
 	enum err err;			/* of the record; E_CONFLICT and its like end the replay */
 	struct move_result moved;
-	bool committed_nothing;
 };
 
 static enum err fulfil(struct kv_txn *t, struct wish *w)
