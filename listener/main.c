@@ -11,6 +11,7 @@
 #include <signal.h>
 #include <stdlib.h>
 #include <string.h>
+#include <sys/wait.h>
 #include <unistd.h>
 
 #define EXIT_USAGE 2
@@ -110,17 +111,48 @@ static int run_replay(int argc, char **argv)
 	return replay_all(argc - i, argv + i, &options);
 }
 
-static int run_check(int argc, char **argv)
+/* Done is only what was written. */
+static int flush(int code)
+{
+	if (fflush(stdout) == 0 && !ferror(stdout))
+		return code;
+	return code ? code : EXIT_FAILURE;
+}
+
+/* LMDB trusts its file and may die of a damaged one: a process of its own does, and the damage is told. */
+static int look_apart(const char *store, int (*look)(const char *store))
 {
 	struct complaint why;
-	enum err err;
+	int status = 0;
+	pid_t pid = fork();
 
-	if (argc != 1)
-		return usage("check: want one store%s", "");
-	err = check_store(argv[0], stdout, &why);
+	if (pid == 0)
+		exit(flush(look(store)));
+	if (pid > 0 && waitpid(pid, &status, 0) == pid && WIFEXITED(status))
+		return WEXITSTATUS(status);
+	if (pid > 0)
+		complain(&why, E_CORRUPT, "%s: the store is damaged: reading it ended in signal %d", store,
+			 WTERMSIG(status));
+	else
+		complain(&why, E_IO, "no process can be made: %s", strerror(errno));
+	return fail(&why);
+}
+
+static int check(const char *store)
+{
+	struct complaint why;
+	enum err err = check_store(store, stdout, &why);
+
 	if (err && err != E_CORRUPT)
 		return fail(&why);
 	return err ? EXIT_FAILURE : EXIT_SUCCESS;
+}
+
+static int run_check(int argc, char **argv)
+{
+	if (argc != 1)
+		return usage("check: want one store%s", "");
+	return look_apart(argv[0], check);
 }
 
 /* Whole files, and what is made of them. */
@@ -219,7 +251,7 @@ static int run_fork(int argc, char **argv)
 	return finish(err, &tape, &why);
 }
 
-static int run_events(int argc, char **argv)
+static int print_events(const char *store)
 {
 	struct store_options options = { .read_only = true };
 	struct buf out = { 0 };
@@ -230,9 +262,7 @@ static int run_events(int argc, char **argv)
 	struct kv *kv;
 	enum err err;
 
-	if (argc != 1)
-		return usage("events: want one store%s", "");
-	if (store_open(argv[0], &options, &kv, &why))
+	if (store_open(store, &options, &kv, &why))
 		return fail(&why);
 	t = kv_begin_read(kv);
 	last = outbox_last(&t);
@@ -242,10 +272,17 @@ static int run_events(int argc, char **argv)
 	}
 	err = kv_end_read(&t);
 	if (err || n < last)
-		err = complain(&why, E_CORRUPT, "%s: of %llu events only %llu can be read", argv[0],
+		err = complain(&why, E_CORRUPT, "%s: of %llu events only %llu can be read", store,
 			       (unsigned long long)last, (unsigned long long)n);
 	kv_close(kv);
 	return finish(err, &out, &why);
+}
+
+static int run_events(int argc, char **argv)
+{
+	if (argc != 1)
+		return usage("events: want one store%s", "");
+	return look_apart(argv[0], print_events);
 }
 
 static int run_help(int argc, char **argv);
@@ -307,14 +344,6 @@ static void hold_standard_files(void)
 	while (fd >= 0 && fd <= STDERR_FILENO);
 	if (fd > STDERR_FILENO)
 		close(fd);
-}
-
-/* Done is only what was written. */
-static int flush(int code)
-{
-	if (fflush(stdout) == 0 && !ferror(stdout))
-		return code;
-	return code ? code : EXIT_FAILURE;
 }
 
 int main(int argc, char **argv)
