@@ -1,54 +1,31 @@
 /*
  * One thread.  libwebsockets waits, since Debian's can do nothing else; it has adopted one epoll descriptor
- * that holds libcurl's sockets and a signalfd, and one timer each for our timers, for libcurl and for
- * the turn's end:
+ * that holds libcurl's sockets, a signalfd and the epoll descriptor of what we serve, and one timer each for
+ * our timers, for libcurl and for the turn's end:
  *     lws_service -> on_timers                  -> fire
- *                 -> on_curl_timer, on_ready    -> reap -> post done, or probe_ended
+ *                 -> on_curl_timer, on_ready    -> reap -> post done, or a socket's probe ended
+ *                                               -> loop_serving_ready -> asked
  *                 -> on_lws                     -> opened, message, closed
- *     any of them -> happened -> on_turn        -> turn_ended, then what was asked for meanwhile is begun
+ *     any of them -> loop_happened -> on_turn   -> turn_ended, then what was asked for meanwhile is begun
  * What is asked for is only queued; callbacks come from the functions above, never from inside a call.
- *
- * A socket: queued -> libcurl connects (and checks the certificate: its reasons can be read) ->
- * libwebsockets connects to the address that libcurl found, so it never resolves a name -> open.
  */
 #define _GNU_SOURCE		/* epoll, signalfd, getentropy */
-#include "listener/loop_real.h"
+#include "listener/loop_parts.h"
 
 #include "common/log.h"
 
-#include <curl/curl.h>
 #include <errno.h>
-#include <libwebsockets.h>
-#include <signal.h>
+#include <limits.h>
 #include <stdlib.h>
 #include <string.h>
 #include <sys/epoll.h>
-#include <sys/queue.h>
 #include <sys/random.h>
 #include <sys/signalfd.h>
-#include <time.h>
 #include <unistd.h>
 
-#define AGENT "tidemark"
-#define MIB ((size_t)1 << 20)
-#define CHUNK_BYTES 65536
-#define HEADER_BYTES 16384
 #define SOCKETS_MAX 256		/* at a time */
 #define CONNECTIONS_KEPT 32
-/* libwebsockets cuts longer ones in silence. */
-#define PATH_MAX_BYTES 2000
-#define HOST_MAX_BYTES 110
-#define KEEP_BYTES MIB		/* of a buffer that waits for its next use */
-#define GOODBYE_MS 2000		/* for the peer's half of a close */
-#define AGAIN_MS 100
 #define STEP_MS 1000		/* what the wall clock may drift at once */
-
-/* A handle of libcurl's knows whom to tell. */
-struct handle {
-	CURL *easy;
-	void (*ended)(struct handle *handle, CURLcode code);
-	char why[CURL_ERROR_SIZE];
-};
 
 struct request {
 	struct handle handle;		/* first */
@@ -59,65 +36,9 @@ struct request {
 	bool canceled, too_large;
 };
 
-struct place {
-	char *host;			/* an IPv6 address has its brackets */
-	char *authority;		/* with the port, unless it is the scheme's own */
-	char *path;			/* and query */
-	char *auth;			/* "Basic ..", or NULL */
-	int port;
-	bool tls;
-};
-
-struct frame {
-	STAILQ_ENTRY(frame) link;
-	size_t len;
-	uint8_t data[];			/* LWS_PRE bytes for libwebsockets, then the text */
-};
-
-struct conn {
-	struct handle probe;		/* first */
-	TAILQ_ENTRY(conn) link;
-	struct real *l;
-	struct loop_socket *socket;	/* NULL once it was told closed or closed by its owner */
-	struct place to;
-	struct lws *wsi;
-	bool begun, connecting, established, leaving, said_goodbye;
-	enum lws_close_status goodbye;
-	lws_sorted_usec_list_t limit;	/* to open, then to leave */
-	struct buf message;
-	STAILQ_HEAD(, frame) frames;
-};
-
-TAILQ_HEAD(requests, request);
-
-struct real {
-	struct loop loop;		/* first: the world is its loop */
-	struct loop_real_options o;
-	lws_retry_bo_t patience;
-	int64_t now_ms, ahead_ms;	/* wall clock; what it is ahead of the monotonic one */
-	struct loop_timer *timers;	/* by time */
-	struct requests waiting, active, idle;
-	TAILQ_HEAD(, conn) conns;
-	struct lws_context *lws;
-	struct lws_vhost *vhost;
-	CURLM *multi;
-	struct curl_slist *headers;
-	int epoll, signals;
-	bool epoll_adopted;
-	sigset_t old_mask;
-	lws_sorted_usec_list_t timer, curl_timer, turn;
-	bool happened, stopping;
-	int signal;
-};
-
 /* --- clock and turns ------------------------------------------------------ */
 
-static struct real *real_of(struct loop *loop)
-{
-	return (struct real *)loop;
-}
-
-static int64_t clock_ms(clockid_t clock)
+int64_t loop_clock_ms(clockid_t clock)
 {
 	struct timespec t;
 
@@ -135,7 +56,7 @@ static void arm_timers(struct real *l)
 	lws_sul_cancel(&l->timer);
 	if (!l->timers)
 		return;
-	wait_ms = l->timers->at_ms - (clock_ms(CLOCK_MONOTONIC) + l->ahead_ms);
+	wait_ms = l->timers->at_ms - (loop_clock_ms(CLOCK_MONOTONIC) + l->ahead_ms);
 	lws_sul_schedule(l->lws, 0, &l->timer, on_timers, wait_ms > 0 ? wait_ms * 1000 : 1);
 }
 
@@ -148,13 +69,12 @@ static void shift_timers(struct real *l, int64_t step_ms)
 	arm_timers(l);
 }
 
-/* First thing in every callback of the libraries: time passes only here. */
-static void wake(struct real *l)
+void loop_wake(struct real *l)
 {
 	int64_t ahead_ms, step_ms;
 
-	l->now_ms = clock_ms(CLOCK_REALTIME);
-	ahead_ms = l->now_ms - clock_ms(CLOCK_MONOTONIC);
+	l->now_ms = loop_clock_ms(CLOCK_REALTIME);
+	ahead_ms = l->now_ms - loop_clock_ms(CLOCK_MONOTONIC);
 	step_ms = ahead_ms - l->ahead_ms;
 	l->ahead_ms = ahead_ms;
 	if (step_ms <= -STEP_MS || step_ms >= STEP_MS)
@@ -162,15 +82,15 @@ static void wake(struct real *l)
 }
 
 /* Not code after lws_service(): one call of it is ripe timers, then a wait, then descriptors. */
-static void arm_turn(struct real *l)
+void loop_arm_turn(struct real *l)
 {
 	lws_sul_schedule(l->lws, 0, &l->turn, on_turn, 1);
 }
 
-static void happened(struct real *l)
+void loop_happened(struct real *l)
 {
 	l->happened = true;
-	arm_turn(l);
+	loop_arm_turn(l);
 }
 
 static void end_turn(struct real *l)
@@ -244,117 +164,17 @@ static void on_timers(lws_sorted_usec_list_t *sul)
 	struct real *l = lws_container_of(sul, struct real, timer);
 	size_t due = 0;
 
-	wake(l);
+	loop_wake(l);
 	for (struct loop_timer *t = l->timers; t && t->at_ms <= l->now_ms; t = t->next)
 		due++;
 	for (; due > 0 && is_due(l); due--) {
 		struct loop_timer *t = l->timers;
 
 		unlink_timer(l, t);
-		happened(l);
+		loop_happened(l);
 		t->fire(t);
 	}
 	arm_timers(l);
-}
-
-/* --- places --------------------------------------------------------------- */
-
-static void place_clear(struct place *p)
-{
-	free(p->host);
-	free(p->authority);
-	free(p->path);
-	free(p->auth);
-	*p = (struct place){ 0 };
-}
-
-/* A copy of a part, or NULL if the URL has none. */
-static char *part_of(CURLU *u, CURLUPart part, unsigned flags)
-{
-	char *text = NULL, *copy;
-
-	if (curl_url_get(u, part, &text, flags) != CURLUE_OK)
-		return NULL;
-	copy = xstrdup(text);
-	curl_free(text);
-	return copy;
-}
-
-static char *text_of(struct buf *b)
-{
-	buf_put_u8(b, 0);
-	return (char *)b->data;
-}
-
-static void place_port(struct place *p, CURLU *u)
-{
-	char *port = part_of(u, CURLUPART_PORT, 0);
-	struct buf authority = { 0 };
-	uint64_t number;
-
-	p->port = port && u64_parse(slice_of_text(port), &number) ? (int)number : p->tls ? 443 : 80;
-	buf_put_text(&authority, p->host);
-	if (p->port != (p->tls ? 443 : 80))
-		buf_printf(&authority, ":%d", p->port);
-	p->authority = text_of(&authority);
-	free(port);
-}
-
-static void place_path(struct place *p, CURLU *u)
-{
-	char *path = part_of(u, CURLUPART_PATH, 0), *query = part_of(u, CURLUPART_QUERY, 0);
-	struct buf whole = { 0 };
-
-	buf_put_text(&whole, path ? path : "/");
-	if (query)
-		buf_printf(&whole, "?%s", query);
-	p->path = text_of(&whole);
-	free(path);
-	free(query);
-}
-
-static void place_auth(struct place *p, CURLU *u)
-{
-	char *user = part_of(u, CURLUPART_USER, CURLU_URLDECODE);
-	char *password = part_of(u, CURLUPART_PASSWORD, CURLU_URLDECODE);
-	struct buf plain = { 0 }, auth = { 0 };
-
-	if (user) {
-		buf_printf(&plain, "%s:%s", user, password ? password : "");
-		buf_put_text(&auth, "Basic ");
-		lws_b64_encode_string((const char *)plain.data, (int)plain.len,
-				      (char *)buf_extend(&auth, plain.len * 2 + 5), (int)plain.len * 2 + 5);
-		p->auth = text_of(&auth);
-	}
-	buf_free(&plain);
-	free(user);
-	free(password);
-}
-
-static bool place_parse(const char *url, struct place *p)
-{
-	CURLU *u = curl_url();
-	char *scheme = NULL;
-
-	*p = (struct place){ 0 };
-	if (u && curl_url_set(u, CURLUPART_URL, url, CURLU_NON_SUPPORT_SCHEME) == CURLUE_OK) {
-		scheme = part_of(u, CURLUPART_SCHEME, 0);
-		p->host = part_of(u, CURLUPART_HOST, 0);
-	}
-	if (p->host) {
-		p->tls = strcmp(scheme, "wss") == 0 || strcmp(scheme, "https") == 0;
-		place_port(p, u);
-		place_path(p, u);
-		place_auth(p, u);
-	}
-	free(scheme);
-	curl_url_cleanup(u);
-	return p->host != NULL;
-}
-
-static bool is_socket_url(const char *url)
-{
-	return strncmp(url, "ws://", 5) == 0 || strncmp(url, "wss://", 6) == 0;
 }
 
 /* --- libcurl in the loop -------------------------------------------------- */
@@ -412,7 +232,7 @@ static void on_curl_timer(lws_sorted_usec_list_t *sul)
 	struct real *l = lws_container_of(sul, struct real, curl_timer);
 	int running;
 
-	wake(l);
+	loop_wake(l);
 	curl_multi_socket_action(l->multi, CURL_SOCKET_TIMEOUT, 0, &running);
 	reap(l);
 }
@@ -442,18 +262,20 @@ static void on_ready(struct real *l)
 	struct epoll_event events[64];
 	int count, running;
 
-	wake(l);
+	loop_wake(l);
 	count = epoll_wait(l->epoll, events, ARRAY_SIZE(events), 0);
 	for (int i = 0; i < count; i++) {
 		if (events[i].data.fd == l->signals)
 			read_signals(l);
+		else if (loop_serving_has(l, events[i].data.fd))
+			loop_serving_ready(l);
 		else
 			curl_multi_socket_action(l->multi, events[i].data.fd, curl_mask(events[i].events), &running);
 	}
 	reap(l);
 }
 
-static void open_handle(struct real *l, struct handle *h, const char *proxy)
+void loop_open_handle(struct real *l, struct handle *h)
 {
 	h->easy = curl_easy_init();
 	if (!h->easy) {
@@ -465,7 +287,7 @@ static void open_handle(struct real *l, struct handle *h, const char *proxy)
 	curl_easy_setopt(h->easy, CURLOPT_NOSIGNAL, 1L);
 	curl_easy_setopt(h->easy, CURLOPT_QUICK_EXIT, 1L);	/* do not wait for a resolver's thread */
 	curl_easy_setopt(h->easy, CURLOPT_PROTOCOLS_STR, "http,https");
-	curl_easy_setopt(h->easy, CURLOPT_PROXY, proxy ? proxy : "");
+	curl_easy_setopt(h->easy, CURLOPT_PROXY, "");	/* not the environment's */
 	curl_easy_setopt(h->easy, CURLOPT_TCP_KEEPALIVE, 1L);
 	if (l->o.ca_file) {
 		curl_easy_setopt(h->easy, CURLOPT_CAINFO, l->o.ca_file);
@@ -505,9 +327,9 @@ static void log_failure(const struct request *r, CURLcode code)
 
 	if (code == CURLE_OK || r->canceled)
 		return;
-	log_info("request failed host=%s why=\"%s\"", place_parse(r->post->url, &p) ? p.authority : "?",
+	log_info("request failed host=%s why=\"%s\"", loop_place_parse(r->post->url, &p) ? p.authority : "?",
 		 r->too_large ? "the answer is too large" : r->handle.why[0] ? r->handle.why : curl_easy_strerror(code));
-	place_clear(&p);
+	loop_place_clear(&p);
 }
 
 static void set_idle(struct request *r)
@@ -519,19 +341,30 @@ static void set_idle(struct request *r)
 	TAILQ_INSERT_TAIL(&r->l->idle, r, link);
 }
 
+static unsigned retry_after_s(const struct request *r)
+{
+	curl_off_t s = 0;
+
+	curl_easy_getinfo(r->handle.easy, CURLINFO_RETRY_AFTER, &s);
+	return s < 0 ? 0 : s > UINT_MAX ? UINT_MAX : (unsigned)s;
+}
+
 static void end_request(struct request *r, struct requests *list, CURLcode code)
 {
 	enum loop_end end = end_of(r, code);
 	struct slice answer = end == LOOP_ANSWERED ? buf_slice(&r->answer) : (struct slice){ NULL, 0 };
 	long status = 0;
 
+	r->post->retry_after_s = 0;
 	if (list == &r->l->active)
 		curl_multi_remove_handle(r->l->multi, r->handle.easy);
 	TAILQ_REMOVE(list, r, link);
 	log_failure(r, code);
-	if (end == LOOP_ANSWERED)
+	if (end == LOOP_ANSWERED) {
 		curl_easy_getinfo(r->handle.easy, CURLINFO_RESPONSE_CODE, &status);
-	happened(r->l);
+		r->post->retry_after_s = retry_after_s(r);
+	}
+	loop_happened(r->l);
 	r->post->done(r->post, end, (int)status, answer);
 	set_idle(r);
 }
@@ -550,10 +383,9 @@ static struct request *new_request(struct real *l)
 
 	r->l = l;
 	r->handle.ended = request_ended;
-	open_handle(l, &r->handle, l->o.proxy);
+	loop_open_handle(l, &r->handle);
 	curl_easy_setopt(r->handle.easy, CURLOPT_HTTP_VERSION, (long)CURL_HTTP_VERSION_1_1);
 	curl_easy_setopt(r->handle.easy, CURLOPT_USERAGENT, AGENT);
-	curl_easy_setopt(r->handle.easy, CURLOPT_HTTPHEADER, l->headers);
 	curl_easy_setopt(r->handle.easy, CURLOPT_FOLLOWLOCATION, 0L);
 	curl_easy_setopt(r->handle.easy, CURLOPT_WRITEFUNCTION, on_body);
 	curl_easy_setopt(r->handle.easy, CURLOPT_WRITEDATA, r);
@@ -574,19 +406,30 @@ static void real_post(struct loop *loop, struct loop_post *post)
 	r->post = post;
 	r->canceled = r->too_large = false;
 	TAILQ_INSERT_TAIL(&l->waiting, r, link);
-	arm_turn(l);
+	loop_arm_turn(l);
 }
 
+static void set_method(CURL *easy, const struct real *l, struct slice body)
+{
+	curl_easy_setopt(easy, CURLOPT_HTTPHEADER, body.len ? l->headers : NULL);
+	curl_easy_setopt(easy, CURLOPT_POSTFIELDS, body.len ? (const char *)body.data : NULL);
+	curl_easy_setopt(easy, CURLOPT_POSTFIELDSIZE_LARGE, (curl_off_t)body.len);
+	curl_easy_setopt(easy, body.len ? CURLOPT_POST : CURLOPT_HTTPGET, 1L);
+}
+
+/* All that the handle's last request set is set again. */
 static void begin_request(struct request *r)
 {
 	CURL *easy = r->handle.easy;
+	const char *unix_path = r->post->unix_path, *proxy = r->l->o.proxy;
 	CURLcode code;
 
 	r->handle.why[0] = '\0';
 	code = curl_easy_setopt(easy, CURLOPT_URL, r->post->url);
+	curl_easy_setopt(easy, CURLOPT_UNIX_SOCKET_PATH, unix_path);
+	curl_easy_setopt(easy, CURLOPT_PROXY, proxy && !unix_path ? proxy : "");
 	curl_easy_setopt(easy, CURLOPT_TIMEOUT_MS, (long)r->post->timeout_ms);
-	curl_easy_setopt(easy, CURLOPT_POSTFIELDS, r->post->body.len ? (const char *)r->post->body.data : "");
-	curl_easy_setopt(easy, CURLOPT_POSTFIELDSIZE_LARGE, (curl_off_t)r->post->body.len);
+	set_method(easy, r->l, r->post->body);
 	if (code != CURLE_OK || curl_multi_add_handle(r->l->multi, easy) != CURLM_OK) {
 		end_request(r, &r->l->waiting, CURLE_FAILED_INIT);
 		return;
@@ -616,7 +459,7 @@ static void real_post_cancel(struct loop *loop, struct loop_post *post)
 	if (!r)
 		return;
 	r->canceled = true;
-	arm_turn(l);
+	loop_arm_turn(l);
 }
 
 static struct request *find_canceled(struct requests *list)
@@ -638,382 +481,7 @@ static void end_canceled(struct requests *list)
 		end_request(r, list, CURLE_OK);
 }
 
-/* --- sockets -------------------------------------------------------------- */
-
-static const char *host_of(const struct conn *c)
-{
-	return c->to.authority ? c->to.authority : "?";
-}
-
-static void drop_frames(struct conn *c)
-{
-	struct frame *f;
-
-	while ((f = STAILQ_FIRST(&c->frames))) {
-		STAILQ_REMOVE_HEAD(&c->frames, link);
-		free(f);
-	}
-}
-
-static void conn_free(struct conn *c)
-{
-	lws_sul_cancel(&c->limit);
-	TAILQ_REMOVE(&c->l->conns, c, link);
-	drop_frames(c);
-	buf_free(&c->message);
-	place_clear(&c->to);
-	free(c);
-}
-
-static void close_probe(struct conn *c)
-{
-	if (!c->probe.easy)
-		return;
-	curl_multi_remove_handle(c->l->multi, c->probe.easy);
-	curl_easy_cleanup(c->probe.easy);
-	c->probe.easy = NULL;
-}
-
-/* Once: from here on the socket may be opened again, in another conn. */
-static void tell_closed(struct conn *c)
-{
-	struct loop_socket *socket = c->socket;
-
-	if (!socket)
-		return;
-	c->socket = NULL;
-	socket->open = false;
-	happened(c->l);
-	socket->closed(socket);
-}
-
-static void on_limit(lws_sorted_usec_list_t *sul);
-
-static void limit(struct conn *c, int64_t ms)
-{
-	lws_sul_schedule(c->l->lws, 0, &c->limit, on_limit, ms * 1000);
-}
-
-/* At libwebsockets' next turn; on_destroyed follows.  What it does meanwhile may forget it: then again. */
-static void hang_up(struct conn *c)
-{
-	lws_set_timeout(c->wsi, PENDING_TIMEOUT_CLOSE_SEND, LWS_TO_KILL_ASYNC);
-	limit(c, AGAIN_MS);
-}
-
-static void on_limit(lws_sorted_usec_list_t *sul)
-{
-	struct conn *c = lws_container_of(sul, struct conn, limit);
-
-	wake(c->l);
-	if (c->socket) {
-		log_info("socket failed host=%s why=\"not open in time\"", host_of(c));
-		tell_closed(c);		/* on_turn lets go of it */
-	} else if (c->wsi) {
-		hang_up(c);
-	}
-}
-
-static void connect_to(struct conn *c, const char *address)
-{
-	struct lws_client_connect_info info = {
-		.context = c->l->lws,
-		.vhost = c->l->vhost,
-		.address = address,
-		.port = c->to.port,
-		.path = c->to.path,
-		.host = c->to.authority,	/* also SNI and the certificate's name */
-		.ssl_connection = LCCSCF_HTTP_NO_FOLLOW_REDIRECT | (c->to.tls ? LCCSCF_USE_SSL : 0),
-		.alpn = "http/1.1",
-		.local_protocol_name = AGENT,
-		.retry_and_idle_policy = &c->l->patience,
-		.opaque_user_data = c,
-	};
-
-	c->connecting = true;
-	c->wsi = lws_client_connect_via_info(&info);
-	c->connecting = false;
-	if (c->wsi)
-		return;
-	/* It calls back for some failures and not for others. */
-	log_info("socket failed host=%s why=\"cannot connect\"", host_of(c));
-	tell_closed(c);
-	conn_free(c);
-}
-
-static void probe_ended(struct handle *handle, CURLcode code)
-{
-	struct conn *c = (struct conn *)handle;
-	char address[64] = "";
-	char *ip = NULL;
-
-	if (code == CURLE_OK && curl_easy_getinfo(handle->easy, CURLINFO_PRIMARY_IP, &ip) == CURLE_OK && ip)
-		strncpy(address, ip, sizeof(address) - 1);
-	close_probe(c);
-	if (c->socket && code == CURLE_OK) {
-		connect_to(c, address);
-		return;
-	}
-	if (c->socket)
-		log_info("socket failed host=%s why=\"%s\"", host_of(c),
-			 handle->why[0] ? handle->why : curl_easy_strerror(code));
-	tell_closed(c);
-	conn_free(c);
-}
-
-static bool is_usable(const char *url, struct place *to)
-{
-	return is_socket_url(url) && place_parse(url, to) && strlen(to->path) <= PATH_MAX_BYTES &&
-	       strlen(to->authority) <= HOST_MAX_BYTES;
-}
-
-static void begin_probe(struct conn *c)
-{
-	struct buf url = { 0 };
-
-	buf_printf(&url, "%s://%s:%d/", c->to.tls ? "https" : "http", c->to.host, c->to.port);
-	c->probe.ended = probe_ended;
-	open_handle(c->l, &c->probe, NULL);
-	curl_easy_setopt(c->probe.easy, CURLOPT_URL, text_of(&url));
-	curl_easy_setopt(c->probe.easy, CURLOPT_CONNECT_ONLY, 1L);
-	curl_easy_setopt(c->probe.easy, CURLOPT_TIMEOUT_MS, (long)c->l->o.open_s * 1000);
-	curl_multi_add_handle(c->l->multi, c->probe.easy);	/* if it fails, the limit tells */
-	buf_free(&url);
-}
-
-static void begin_conn(struct conn *c)
-{
-	c->begun = true;
-	if (!is_usable(c->socket->url, &c->to)) {
-		log_odd("socket failed host=%s why=\"its URL is no ws:// or wss://, or too long\"", host_of(c));
-		tell_closed(c);
-		conn_free(c);
-		return;
-	}
-	limit(c, (int64_t)c->l->o.open_s * 1000);
-	begin_probe(c);
-}
-
-/* Nobody wants it any more. */
-static void leave(struct conn *c)
-{
-	c->leaving = true;
-	if (c->established) {
-		lws_callback_on_writable(c->wsi);	/* to say goodbye */
-		limit(c, GOODBYE_MS);
-	} else if (c->wsi) {
-		hang_up(c);
-	} else {
-		close_probe(c);
-		conn_free(c);
-	}
-}
-
-static struct conn *find_conn(struct real *l, const struct loop_socket *socket)
-{
-	struct conn *c;
-
-	TAILQ_FOREACH(c, &l->conns, link) {
-		if (c->socket == socket)
-			return c;
-	}
-	return NULL;
-}
-
-static void real_socket_open(struct loop *loop, struct loop_socket *socket)
-{
-	struct real *l = real_of(loop);
-	struct conn *c = xcalloc(1, sizeof(*c));
-
-	if (find_conn(l, socket)) {
-		log_broken("a socket is opened twice");
-		abort();
-	}
-	c->l = l;
-	c->socket = socket;
-	c->goodbye = LWS_CLOSE_STATUS_NORMAL;
-	STAILQ_INIT(&c->frames);
-	TAILQ_INSERT_TAIL(&l->conns, c, link);
-	arm_turn(l);
-}
-
-static void real_socket_send(struct loop *loop, struct loop_socket *socket, struct slice text)
-{
-	struct conn *c = find_conn(real_of(loop), socket);
-	struct frame *f;
-
-	if (!c)
-		return;			/* its owner will be, or was, told closed */
-	f = xmalloc(sizeof(*f) + LWS_PRE + text.len);
-	f->len = text.len;
-	memcpy(f->data + LWS_PRE, text.data, text.len);
-	STAILQ_INSERT_TAIL(&c->frames, f, link);
-	if (c->established)
-		lws_callback_on_writable(c->wsi);
-}
-
-static void real_socket_close(struct loop *loop, struct loop_socket *socket)
-{
-	struct conn *c = find_conn(real_of(loop), socket);
-
-	socket->open = false;
-	if (!c)
-		return;
-	c->socket = NULL;
-	arm_turn(c->l);
-}
-
-/* --- what libwebsockets says of a socket ---------------------------------- */
-
-static int put_headers(const struct conn *c, struct lws *wsi, unsigned char **at, size_t room)
-{
-	const char *auth = c->to.auth;
-	unsigned char *end = *at + room;
-
-	if (lws_add_http_header_by_token(wsi, WSI_TOKEN_HTTP_USER_AGENT, (const unsigned char *)AGENT,
-					 (int)strlen(AGENT), at, end))
-		return -1;
-	return auth && lws_add_http_header_by_token(wsi, WSI_TOKEN_HTTP_AUTHORIZATION, (const unsigned char *)auth,
-						    (int)strlen(auth), at, end) ? -1 : 0;
-}
-
-static int on_established(struct conn *c, struct lws *wsi)
-{
-	c->established = true;
-	if (!c->socket)
-		return 0;		/* leave() or the limit sees to it */
-	lws_sul_cancel(&c->limit);
-	if (!STAILQ_EMPTY(&c->frames))
-		lws_callback_on_writable(wsi);
-	log_info("socket open host=%s", host_of(c));
-	c->socket->open = true;
-	happened(c->l);
-	c->socket->opened(c->socket);
-	return 0;
-}
-
-/*
- * The rest of it is dropped until goodbye is said in on_writable.  To give lws_close_reason() and -1 from a
- * receiving callback, as its documents advise, lets this version write past its buffer by what comes next.
- */
-static void on_too_large(struct conn *c)
-{
-	log_odd("socket closed host=%s why=\"a message is too large\"", host_of(c));
-	c->goodbye = LWS_CLOSE_STATUS_MESSAGE_TOO_LARGE;
-	tell_closed(c);
-}
-
-static int on_piece(struct conn *c, struct lws *wsi, const void *data, size_t len)
-{
-	size_t more = lws_remaining_packet_payload(wsi);
-
-	lws_validity_confirmed(wsi);	/* a pong may be far behind what it sends */
-	if (!c->socket)
-		return 0;
-	if (c->l->o.message_max_bytes - c->message.len < len + more) {
-		on_too_large(c);
-		return 0;
-	}
-	buf_put(&c->message, data, len);
-	if (more || !lws_is_final_fragment(wsi))
-		return 0;
-	happened(c->l);
-	c->socket->message(c->socket, buf_slice(&c->message));
-	c->message.len = 0;
-	if (c->message.cap > KEEP_BYTES)
-		buf_free(&c->message);
-	return 0;
-}
-
-/* Once: a second -1 would cut off the first's close frame, for what is still unread then resets the connection. */
-static int say_goodbye(struct conn *c, struct lws *wsi)
-{
-	if (c->said_goodbye)
-		return 0;
-	c->said_goodbye = true;
-	lws_close_reason(wsi, c->goodbye, NULL, 0);
-	return -1;
-}
-
-/* One write each time. */
-static int on_writable(struct conn *c, struct lws *wsi)
-{
-	struct frame *f = STAILQ_FIRST(&c->frames);
-	int sent;
-
-	if (!c->socket)
-		return say_goodbye(c, wsi);
-	if (!f)
-		return 0;
-	STAILQ_REMOVE_HEAD(&c->frames, link);
-	sent = lws_write(wsi, f->data + LWS_PRE, f->len, LWS_WRITE_TEXT);
-	free(f);
-	if (!STAILQ_EMPTY(&c->frames))
-		lws_callback_on_writable(wsi);
-	return sent < 0 ? -1 : 0;
-}
-
-static int on_peer_closing(const struct conn *c, const uint8_t *data, size_t len)
-{
-	if (c->socket)
-		log_info("socket closed host=%s code=%d", host_of(c), len >= 2 ? data[0] << 8 | data[1] : 0);
-	return 0;
-}
-
-static int on_refused(struct conn *c, struct lws *wsi, const char *text, size_t len)
-{
-	if (c->socket)
-		log_info("socket failed host=%s status=%u why=\"%.*s\"", host_of(c),
-			 lws_http_client_http_response(wsi), text ? (int)len : 0, text ? text : "");
-	tell_closed(c);
-	return 0;
-}
-
-static int on_closed(struct conn *c)
-{
-	if (c->socket)
-		log_info("socket closed host=%s", host_of(c));
-	tell_closed(c);
-	return 0;
-}
-
-static int on_destroyed(struct conn *c)
-{
-	c->wsi = NULL;
-	c->established = false;
-	if (c->connecting)
-		return 0;		/* connect_to() frees it */
-	tell_closed(c);
-	conn_free(c);
-	return 0;
-}
-
-static int on_socket(struct conn *c, struct lws *wsi, enum lws_callback_reasons reason, void *in, size_t len)
-{
-	if (!c)
-		return 0;		/* the epoll descriptor's end */
-	wake(c->l);
-	switch (reason) {
-	case LWS_CALLBACK_CLIENT_APPEND_HANDSHAKE_HEADER:
-		return put_headers(c, wsi, in, len);
-	case LWS_CALLBACK_CLIENT_ESTABLISHED:
-		return on_established(c, wsi);
-	case LWS_CALLBACK_CLIENT_RECEIVE:
-		return on_piece(c, wsi, in, len);
-	case LWS_CALLBACK_CLIENT_WRITEABLE:
-		return on_writable(c, wsi);
-	case LWS_CALLBACK_WS_PEER_INITIATED_CLOSE:
-		return on_peer_closing(c, in, len);
-	case LWS_CALLBACK_CLIENT_CONNECTION_ERROR:
-		return on_refused(c, wsi, in, len);
-	case LWS_CALLBACK_CLIENT_CLOSED:
-		return on_closed(c);
-	case LWS_CALLBACK_WSI_DESTROY:
-		return on_destroyed(c);
-	default:
-		return 0;
-	}
-}
+/* --- the world ------------------------------------------------------------ */
 
 static int on_lws(struct lws *wsi, enum lws_callback_reasons reason, void *user, void *in, size_t len)
 {
@@ -1030,25 +498,9 @@ static int on_lws(struct lws *wsi, enum lws_callback_reasons reason, void *user,
 	case LWS_CALLBACK_CLIENT_CONNECTION_ERROR:
 	case LWS_CALLBACK_CLIENT_CLOSED:
 	case LWS_CALLBACK_WSI_DESTROY:
-		return on_socket(lws_get_opaque_user_data(wsi), wsi, reason, in, len);
+		return loop_on_socket(lws_get_opaque_user_data(wsi), wsi, reason, in, len);
 	default:
 		return 0;		/* with others the wsi may be no real one */
-	}
-}
-
-/* --- the world ------------------------------------------------------------ */
-
-/* The next of them is seen before this one may be freed. */
-static void tend_conns(struct real *l)
-{
-	struct conn *next;
-
-	for (struct conn *c = TAILQ_FIRST(&l->conns); c; c = next) {
-		next = TAILQ_NEXT(c, link);
-		if (!c->socket && !c->leaving)
-			leave(c);
-		else if (c->socket && !c->begun)
-			begin_conn(c);
 	}
 }
 
@@ -1057,13 +509,13 @@ static void on_turn(lws_sorted_usec_list_t *sul)
 	struct real *l = lws_container_of(sul, struct real, turn);
 	struct request *r;
 
-	wake(l);
+	loop_wake(l);
 	end_turn(l);
 	end_canceled(&l->active);
 	end_canceled(&l->waiting);
 	while ((r = TAILQ_FIRST(&l->waiting)))
 		begin_request(r);
-	tend_conns(l);
+	loop_tend_conns(l);
 }
 
 static const struct loop_ops real_ops = {
@@ -1073,9 +525,9 @@ static const struct loop_ops real_ops = {
 	.timer_cancel = real_timer_cancel,
 	.post = real_post,
 	.post_cancel = real_post_cancel,
-	.socket_open = real_socket_open,
-	.socket_send = real_socket_send,
-	.socket_close = real_socket_close,
+	.socket_open = loop_socket_open,
+	.socket_send = loop_socket_send,
+	.socket_close = loop_socket_close,
 };
 
 static const struct lws_protocols protocols[] = {
@@ -1089,6 +541,7 @@ static struct loop_real_options with_defaults(const struct loop_real_options *o)
 
 	all.answer_max_bytes = o->answer_max_bytes ? o->answer_max_bytes : 64 * MIB;
 	all.message_max_bytes = o->message_max_bytes ? o->message_max_bytes : 16 * MIB;
+	all.request_max_bytes = o->request_max_bytes ? o->request_max_bytes : MIB;
 	all.open_s = o->open_s ? o->open_s : 15;
 	all.ping_s = o->ping_s ? o->ping_s : 15;
 	all.hangup_s = o->hangup_s ? o->hangup_s : all.ping_s + 10;
@@ -1174,8 +627,8 @@ struct loop *loop_real_new(const struct loop_real_options *o)
 	TAILQ_INIT(&l->active);
 	TAILQ_INIT(&l->idle);
 	TAILQ_INIT(&l->conns);
-	l->now_ms = clock_ms(CLOCK_REALTIME);
-	l->ahead_ms = l->now_ms - clock_ms(CLOCK_MONOTONIC);
+	l->now_ms = loop_clock_ms(CLOCK_REALTIME);
+	l->ahead_ms = l->now_ms - loop_clock_ms(CLOCK_MONOTONIC);
 	curl_global_init(CURL_GLOBAL_DEFAULT);
 	if (make_signals(l) && can_read_ca(l) && make_lws(l) && make_curl(l))
 		return &l->loop;
@@ -1189,7 +642,7 @@ int loop_real_run(struct loop *loop)
 	struct real *l = real_of(loop);
 	int signal = 0;
 
-	wake(l);
+	loop_wake(l);
 	while (!l->stopping && lws_service(l->lws, 0) >= 0)
 		;
 	if (!l->stopping) {
@@ -1206,7 +659,7 @@ int loop_real_run(struct loop *loop)
 void loop_real_stop(struct loop *loop)
 {
 	real_of(loop)->stopping = true;
-	arm_turn(real_of(loop));	/* so that nothing waits first */
+	loop_arm_turn(real_of(loop));	/* so that nothing waits first */
 }
 
 static void cancel_list(struct requests *list)
@@ -1226,22 +679,6 @@ void loop_real_cancel_all(struct loop *loop)
 	while (!TAILQ_EMPTY(&l->active) || !TAILQ_EMPTY(&l->waiting)) {
 		cancel_list(&l->active);
 		cancel_list(&l->waiting);
-	}
-}
-
-/* Those that libwebsockets has are freed when it goes. */
-static void free_conns(struct real *l)
-{
-	struct conn *next;
-
-	for (struct conn *c = TAILQ_FIRST(&l->conns); c; c = next) {
-		next = TAILQ_NEXT(c, link);
-		if (c->socket)
-			c->socket->open = false;
-		c->socket = NULL;
-		close_probe(c);
-		if (!c->wsi)
-			conn_free(c);
 	}
 }
 
@@ -1279,7 +716,8 @@ void loop_real_free(struct loop *loop)
 
 	loop_real_cancel_all(loop);
 	l->timers = NULL;
-	free_conns(l);
+	loop_free_conns(l);
+	loop_serving_free(l);
 	free_requests(l);
 	if (l->multi)
 		curl_multi_cleanup(l->multi);

@@ -32,13 +32,15 @@ struct loop_timer {
 	struct loop_timer *next;	/* the world's */
 };
 
-/* An HTTP POST.  The struct and what it borrows live until done. */
+/* An HTTP POST; one without a body is a GET.  The struct and what it borrows live until done. */
 struct loop_post {
 	const char *url;
+	const char *unix_path;		/* the socket to connect to, whatever the URL's host; NULL: none */
 	struct slice body;
 	unsigned timeout_ms;
 	void (*done)(struct loop_post *post, enum loop_end end, int status, struct slice answer);
 	void *ctx;
+	unsigned retry_after_s;		/* the answer's Retry-After, where it is a number; 0: none */
 	struct loop_post *next;		/* the world's */
 };
 

@@ -20,7 +20,8 @@ struct loop_real_options {
 	const char *proxy;		/* for requests; without it none, whatever the environment says */
 	size_t answer_max_bytes;	/* 64 MiB */
 	size_t message_max_bytes;	/* 16 MiB */
-	unsigned open_s;		/* a socket must be open within, 15 */
+	size_t request_max_bytes;	/* 1 MiB; of a request to a server of ours */
+	unsigned open_s;		/* a socket must be open within, a request to us be whole, 15 */
 	unsigned ping_s;		/* a silent peer is asked for a sign of life after, 15 */
 	unsigned hangup_s;		/* and hung up after, 25; more than ping_s */
 	/* What a turn of the loop gathered is complete.  Not called if nothing happened in it. */
@@ -33,6 +34,30 @@ struct loop_real_options {
  * end loop_real_run(); SIGPIPE is ignored from here on.  NULL, and a line in the log, if it cannot be made.
  */
 struct loop *loop_real_new(const struct loop_real_options *o);
+
+/*
+ * HTTP in.  A request is its world's; it lives until loop_real_answer(), which is called exactly once for each,
+ * at once or in a later turn, also where the peer is gone meanwhile.  Not answered when the loop is freed: forgotten.
+ */
+struct loop_request {
+	const char *method;		/* "GET" or "POST"; others are refused before */
+	const char *path;		/* without the query, not decoded */
+	const char *query;		/* "" where there is none */
+	struct slice body;
+};
+
+struct loop_server {
+	const char *unix_path;		/* a socket of mode 0600, made anew; or NULL, and then */
+	const char *host;		/* an address of this machine, in numbers; IPv6 without brackets */
+	int port;			/* 0: a free one, told here */
+	void (*asked)(struct loop_server *server, struct loop_request *request);
+	void *ctx;
+};
+
+/* Serve until loop_real_free(); @server and its strings are borrowed until then.  E_IO with @why. */
+MUST_CHECK enum err loop_real_listen(struct loop *loop, struct loop_server *server, struct complaint *why);
+/* @type is the media type; @body is copied. */
+void loop_real_answer(struct loop_request *request, int status, const char *type, struct slice body);
 
 /* Run until loop_real_stop(), giving 0, or a signal, giving its number; -1 if the loop itself broke. */
 int loop_real_run(struct loop *loop);

@@ -38,6 +38,8 @@ const posts = {
 	'/idle': (q, a) => { a.end('idle'); setTimeout(() => q.socket.destroy(), 50); },
 	'/late': async (q, a) => { await wait(100); a.end('late'); },
 	'/connections': (q, a) => a.end(String(seen.connections)),
+	'/429': (q, a) => { a.writeHead(429, { 'retry-after': '7' }); a.end(); },
+	'/load': async (q, a) => a.end(JSON.stringify(await load(new URL(q.url, 'http://x').searchParams.get('port')))),
 	'/closes': (q, a) => a.end(JSON.stringify(seen.closes)),
 };
 
@@ -45,6 +47,42 @@ function onRequest(q, a) {
 	const parts = [];
 	q.on('data', part => parts.push(part));
 	q.on('end', () => (posts[q.url.split('?')[0]] || posts['/500'])(q, a, Buffer.concat(parts)));
+}
+
+// --- a crowd that asks the loop's own server: 64 connections that are kept, 10,000 requests
+
+const CLIENTS = 64, REQUESTS = 10000;
+
+function askEcho(agent, port, body) {
+	return new Promise(done => {
+		const options = { host: '127.0.0.1', port, path: '/e?' + body, method: 'POST', agent };
+		const q = http.request(options, a => {
+			const parts = [];
+			a.on('data', part => parts.push(part));
+			a.on('end', () => done(Buffer.concat(parts).toString()));
+		});
+		q.on('error', e => done(e.message));
+		if (body % 3 === 0)
+			q.write(body);		// then it goes in chunks
+		q.end(body % 3 === 0 ? '' : body);
+	});
+}
+
+async function load(port) {
+	const agent = new http.Agent({ keepAlive: true, maxSockets: CLIENTS });
+	const result = { answered: 0, wrong: 0 };
+	let next = 0;
+	const client = async () => {
+		while (next < REQUESTS) {
+			const body = String(next++);
+			if (await askEcho(agent, port, body) !== `POST /e [${body}] ${body}`)
+				result.wrong++;
+			result.answered++;
+		}
+	};
+	await Promise.all(Array.from({ length: CLIENTS }, client));
+	agent.destroy();
+	return result;
 }
 
 // --- WebSocket

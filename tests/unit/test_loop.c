@@ -9,6 +9,7 @@
 #include <arpa/inet.h>
 #include <dirent.h>
 #include <dlfcn.h>
+#include <errno.h>
 #include <fcntl.h>
 #include <netdb.h>
 #include <pthread.h>
@@ -21,9 +22,11 @@
 #include <stdio.h>
 #include <stdlib.h>
 #include <string.h>
+#include <sys/resource.h>
 #include <sys/socket.h>
 #include <sys/stat.h>
 #include <sys/syscall.h>
+#include <sys/un.h>
 #include <sys/wait.h>
 #include <time.h>
 #include <unistd.h>
@@ -74,7 +77,7 @@ int getaddrinfo(const char *node, const char *service, const struct addrinfo *hi
 	int (*next)(const char *, const char *, const struct addrinfo *, struct addrinfo **);
 
 	*(void **)&next = dlsym(RTLD_NEXT, "getaddrinfo");
-	if (node && !is_number(node) && pthread_equal(pthread_self(), loop_thread))
+	if (node && !is_number(node) && !(hints->ai_flags & AI_NUMERICHOST) && pthread_equal(pthread_self(), loop_thread))
 		asked_in_loop++;
 	if (node && strcmp(node, "never.test") == 0) {
 		nanosleep(&(struct timespec){ NEVER_MS / 1000, NEVER_MS % 1000 * 1000000 }, NULL);
@@ -190,7 +193,7 @@ static void world_open(struct world *w, const struct loop_real_options *o)
 
 static char ca_file[96];
 static const struct loop_real_options usual = {
-	.ca_file = ca_file, .answer_max_bytes = CAP, .open_s = 2, .ping_s = 1, .hangup_s = 2,
+	.ca_file = ca_file, .answer_max_bytes = CAP, .open_s = 2, .ping_s = 1, .hangup_s = 2, .request_max_bytes = 1000,
 };
 
 static int setup(void **state)
@@ -1187,6 +1190,733 @@ static void test_no_secrets(void **state)
 		fail_msg("%s", text);
 }
 
+/* --- served ------------------------------------------------------------------------- */
+
+#define LARGE_BYTES ((size_t)5 << 20)
+
+/* The loop, which has it, outlives the test's frame. */
+struct served {
+	struct loop_server server;
+	struct world *w;
+	unsigned asked, kept_count;
+	struct loop_request *kept[64];
+	struct buf large;
+};
+
+static void answer(struct served *s, struct loop_request *request, int status, struct slice body)
+{
+	s->w->inside = true;
+	loop_real_answer(request, status, "text/plain", body);
+	s->w->inside = false;
+}
+
+static void answer_echo(struct served *s, struct loop_request *q)
+{
+	struct buf text = { 0 };
+
+	buf_printf(&text, "%s %s [%s] ", q->method, q->path, q->query);
+	buf_put(&text, q->body.data, q->body.len);
+	answer(s, q, 200, buf_slice(&text));
+	buf_free(&text);
+}
+
+static void on_asked(struct loop_server *server, struct loop_request *q)
+{
+	struct served *s = server->ctx;
+
+	heard_of(s->w);
+	s->asked++;
+	if (strcmp(q->path, "/keep") == 0)
+		s->kept[s->kept_count++] = q;
+	else if (strcmp(q->path, "/large") == 0)
+		answer(s, q, 200, buf_slice(&s->large));
+	else if (strcmp(q->path, "/201") == 0)
+		answer(s, q, 201, (struct slice){ NULL, 0 });
+	else
+		answer_echo(s, q);
+	arrived(s->w);
+}
+
+static void serve(struct world *w, struct served *s, const char *unix_path)
+{
+	struct complaint why = { "" };
+
+	*s = (struct served){ .w = w };
+	s->server = (struct loop_server){ .unix_path = unix_path, .host = "127.0.0.1", .asked = on_asked, .ctx = s };
+	if (loop_real_listen(w->loop, &s->server, &why) != OK)
+		fail_msg("%s", why.text);
+	assert_int_equal(s->server.port != 0, !unix_path);
+}
+
+static void set_digits(struct buf *b, size_t len)
+{
+	b->len = 0;
+	buf_extend(b, len);
+	for (size_t i = 0; i < len; i++)
+		b->data[i] = (uint8_t)('0' + (i * 7 + (i >> 8)) % 10);
+}
+
+/* A raw socket, driven by a timer of the loop that it talks to. */
+struct client {
+	struct world *w;
+	int fd;
+	struct loop_timer timer;
+	struct slice to_send;
+	size_t step_bytes, read_bytes;	/* at a time */
+	struct buf got;
+	bool closed;
+	const char *awaited;		/* told; NULL: the end of all */
+	bool ready;
+};
+
+static struct client client_new(struct served *s)
+{
+	struct sockaddr_in a = { .sin_family = AF_INET, .sin_port = htons((uint16_t)s->server.port),
+				 .sin_addr.s_addr = htonl(INADDR_LOOPBACK) };
+	struct client c = { .w = s->w, .step_bytes = SIZE_MAX, .read_bytes = CAP };
+
+	c.fd = socket(AF_INET, SOCK_STREAM | SOCK_CLOEXEC, 0);
+	assert_int_equal(connect(c.fd, (struct sockaddr *)&a, sizeof(a)), 0);
+	fcntl(c.fd, F_SETFL, O_NONBLOCK);
+	return c;
+}
+
+static void client_free(struct client *c)
+{
+	close(c->fd);
+	buf_free(&c->got);
+}
+
+/* One answer as "200 keep body" and a newline; where it ends, or NULL if its head is not whole. */
+static const char *tell_answer(const char *at, const char *end, struct buf *told)
+{
+	const char *head_end = strstr(at, "\r\n\r\n"), *length = strstr(at, "\r\nContent-Length: ");
+	const char *body = head_end ? head_end + 4 : NULL;
+	size_t len;
+
+	if (!head_end || strncmp(at, "HTTP/1.1 ", 9) != 0)
+		return NULL;
+	buf_printf(told, "%.3s", at + 9);
+	if (!length || length > head_end) {
+		buf_put_text(told, "\n");
+		return body;
+	}
+	len = strtoul(length + 18, NULL, 10);
+	buf_printf(told, " %s", strncmp(head_end - 10, "keep-alive", 10) == 0 ? "keep" : "close");
+	if (len > (size_t)(end - body)) {
+		buf_printf(told, " cut\n");
+		return end;
+	}
+	buf_printf(told, " %.*s\n", (int)len, body);
+	return body + len;
+}
+
+/* All answers, what follows them, and "end" if the connection did. */
+static const char *told_by(struct client *c)
+{
+	static struct buf told;
+	const char *at, *next, *end;
+
+	told.len = 0;
+	buf_put_u8(&c->got, 0);
+	c->got.len--;
+	at = (const char *)c->got.data;
+	end = at + c->got.len;
+	while ((next = tell_answer(at, end, &told)))
+		at = next;
+	buf_put(&told, at, (size_t)(end - at));
+	buf_put_text(&told, c->closed ? "end" : "");
+	buf_put_u8(&told, 0);
+	return (const char *)told.data;
+}
+
+static void client_send(struct client *c)
+{
+	size_t len = c->to_send.len < c->step_bytes ? c->to_send.len : c->step_bytes;
+	ssize_t sent = len ? send(c->fd, c->to_send.data, len, MSG_NOSIGNAL) : 0;
+
+	if (sent <= 0)
+		return;
+	c->to_send.data += sent;
+	c->to_send.len -= (size_t)sent;
+}
+
+static void client_receive(struct client *c)
+{
+	uint8_t *to = buf_extend(&c->got, c->read_bytes);
+	ssize_t len = c->read_bytes ? recv(c->fd, to, c->read_bytes, 0) : -1;
+
+	c->closed |= c->read_bytes && (len == 0 || (len < 0 && errno != EAGAIN));
+	c->got.len -= c->read_bytes - (len > 0 ? (size_t)len : 0);
+}
+
+static void on_client(struct loop_timer *t)
+{
+	struct client *c = t->ctx;
+
+	heard_of(c->w);
+	client_send(c);
+	client_receive(c);
+	c->ready = c->awaited ? strcmp(told_by(c), c->awaited) == 0 : c->closed;
+	if (c->ready)
+		loop_real_stop(c->w->loop);
+	else
+		CALL(c->w, timer_set, t, now_of(c->w) + (c->to_send.len ? 0 : 1));
+}
+
+/* Send it and run until what it is told is @awaited. */
+static bool talk(struct client *c, struct slice bytes, const char *awaited)
+{
+	c->to_send = bytes;
+	c->awaited = awaited;
+	c->ready = false;
+	c->timer = (struct loop_timer){ .fire = on_client, .ctx = c };
+	CALL(c->w, timer_set, &c->timer, now_of(c->w));
+	run_for(c->w, 1000000, PATIENCE_MS);
+	CALL(c->w, timer_cancel, &c->timer);
+	return c->ready;
+}
+
+static void expect_told(struct client *c, const char *sent, const char *awaited)
+{
+	if (!talk(c, slice_of_text(sent), awaited))
+		fail_msg("to %.200s: %.400s", sent, told_by(c));
+}
+
+#define HOST "Host: anything\r\n"
+#define REFUSAL(why) "{\"error\":{\"code\":\"E_INPUT\",\"text\":\"" why "\"}}\nend"
+
+static const struct {
+	const char *sent, *told;
+} talks[] = {
+	{ "GET /a?b=c HTTP/1.1\r\n" HOST "\r\n", "200 keep GET /a [b=c] \n" },
+	{ "GET /%2fa//../b;\xff\x80?%26?x HTTP/1.1\r\n" HOST "\r\n", "200 keep GET /%2fa//../b;\xff\x80 [%26?x] \n" },
+	{ "GET / HTTP/1.1\r\n" HOST "Connection: close\r\n\r\n", "200 close GET / [] \nend" },
+	{ "GET / HTTP/1.0\r\n\r\n", "200 close GET / [] \nend" },
+	{ "GET / HTTP/1.0\r\nConnection: Keep-Alive\r\n\r\n", "200 keep GET / [] \n" },
+	{ "GET /201 HTTP/1.1\r\n" HOST "\r\n", "201 keep \n" },
+	{ "POST / HTTP/1.1\r\n" HOST "\r\n", "200 keep POST / [] \n" },
+	{ "POST /p HTTP/1.1\r\n" HOST "Content-Length: 4\r\n\r\n1\r\n4", "200 keep POST /p [] 1\r\n4\n" },
+	{ "POST /p HTTP/1.1\r\n" HOST "Transfer-Encoding: chunked\r\n\r\n3\r\nabc\r\n2\r\nde\r\n0\r\n\r\n",
+	  "200 keep POST /p [] abcde\n" },
+	{ "GET /1 HTTP/1.1\r\n\r\nGET /2 HTTP/1.1\r\n\r\nGET /3 HTTP/1.1\r\n\r\n",
+	  "200 keep GET /1 [] \n200 keep GET /2 [] \n200 keep GET /3 [] \n" },
+	{ "POST /1 HTTP/1.1\r\nContent-Length: 1\r\n\r\naPOST /2 HTTP/1.1\r\nTransfer-Encoding: chunked\r\n\r\n"
+	  "1\r\nb\r\n0\r\n\r\nGET /3 HTTP/1.0\r\n\r\nGET /never HTTP/1.1\r\n\r\n",
+	  "200 keep POST /1 [] a\n200 keep POST /2 [] b\n200 close GET /3 [] \nend" },
+	{ "GET /1 HTTP/1.1\r\n\r\nnonsense\r\n\r\nGET /2 HTTP/1.1\r\n\r\n",
+	  "200 keep GET /1 [] \n400 close " REFUSAL("no request line") },
+	{ "DELETE /v1/intents/1 HTTP/1.1\r\n" HOST "\r\n", "405 close " REFUSAL("only GET and POST") },
+	{ "HEAD / HTTP/1.1\r\n" HOST "\r\n", "405 close cut\nend" },
+	{ "GET / HTTP/3\r\n\r\n", "505 close " REFUSAL("only HTTP/1.0 and 1.1") },
+	{ "GET / HTTP/1.1\r\n" HOST "Connection: Upgrade\r\nUpgrade: websocket\r\nSec-WebSocket-Version: 13\r\n"
+	  "Sec-WebSocket-Key: dGhlIHNhbXBsZSBub25jZQ==\r\n\r\n", "400 close " REFUSAL("no WebSocket here") },
+	{ "POST / HTTP/1.1\r\nContent-Length: 1001\r\n\r\n", "413 close " REFUSAL("the body is too large") },
+	{ "POST / HTTP/1.1\r\nTransfer-Encoding: chunked\r\n\r\n3e9\r\n", "413 close " REFUSAL("the body is too large") },
+	{ "\x16\x03\x01\x02\x01\xfc\x03\x03\n", "400 close " REFUSAL("a control byte in the head") },
+};
+
+static void test_talks(void **state)
+{
+	static struct served s;
+
+	serve(*state, &s, NULL);
+	for (size_t step = 1; step < 400; step += 133) {
+		for (size_t i = 0; i < ARRAY_SIZE(talks); i++) {
+			struct client c = client_new(&s);
+
+			c.step_bytes = step;
+			expect_told(&c, talks[i].sent, talks[i].told);
+			client_free(&c);
+		}
+	}
+}
+
+static void test_one_client_for_long(void **state)
+{
+	static struct served s;
+	struct client c;
+
+	serve(*state, &s, NULL);
+	c = client_new(&s);
+	for (unsigned i = 0; i < 200; i++) {
+		c.got.len = 0;
+		expect_told(&c, "POST /p HTTP/1.1\r\nContent-Length: 2\r\n\r\nhi", "200 keep POST /p [] hi\n");
+	}
+	assert_int_equal(s.asked, 200);
+	client_free(&c);
+}
+
+static void test_long_pipeline(void **state)
+{
+	struct buf sent = { 0 }, told = { 0 };
+	static struct served s;
+	struct client c;
+
+	serve(*state, &s, NULL);
+	for (unsigned i = 0; i < 5000; i++) {
+		buf_printf(&sent, "GET /n%u HTTP/1.1\r\n%s\r\n", i, i == 4999 ? "Connection: close\r\n" : "");
+		buf_printf(&told, "200 %s GET /n%u [] \n", i == 4999 ? "close" : "keep", i);
+	}
+	buf_put(&told, "end", 4);
+	c = client_new(&s);
+	if (!talk(&c, buf_slice(&sent), NULL))
+		fail_msg("%u asked", s.asked);
+	assert_string_equal(told_by(&c), (char *)told.data);
+	client_free(&c);
+	buf_free(&sent);
+	buf_free(&told);
+}
+
+static void test_told_to_continue(void **state)
+{
+	static struct served s;
+	struct client c;
+
+	serve(*state, &s, NULL);
+	c = client_new(&s);
+	expect_told(&c, "POST /p HTTP/1.1\r\nExpect: 100-continue\r\nContent-Length: 4\r\n\r\n", "100\n");
+	expect_told(&c, "body", "100\n200 keep POST /p [] body\n");
+	client_free(&c);
+	c = client_new(&s);
+	expect_told(&c, "POST /p HTTP/1.1\r\nExpect: 100-continue\r\nContent-Length: 4000\r\n\r\n",
+		    "413 close " REFUSAL("the body is too large"));
+	client_free(&c);
+}
+
+/* The refusal arrives although more is sent than is read. */
+static void test_refused_while_sending(void **state)
+{
+	static const char head[] = "POST / HTTP/1.1\r\nContent-Length: 3000000\r\n\r\n";
+	struct buf sent = { 0 };
+	static struct served s;
+	struct client c;
+
+	serve(*state, &s, NULL);
+	buf_put_text(&sent, head);
+	memset(buf_extend(&sent, 3000000), 'x', 3000000);
+	c = client_new(&s);
+	c.step_bytes = 50000;
+	if (!talk(&c, buf_slice(&sent), "413 close " REFUSAL("the body is too large")))
+		fail_msg("%s", told_by(&c));
+	client_free(&c);
+	buf_free(&sent);
+}
+
+static void test_what_is_answered(void **state)
+{
+	static struct served s;
+	struct client c;
+	char date[64], text[256];
+	struct tm t;
+	time_t now;
+
+	serve(*state, &s, NULL);
+	c = client_new(&s);
+	expect_told(&c, "GET / HTTP/1.1\r\n\r\n", "200 keep GET / [] \n");
+	now = (time_t)(now_of(*state) / 1000);
+	for (int ago = 0; ago < 3; ago++, now--) {
+		strftime(date, sizeof(date), "%a, %d %b %Y %H:%M:%S GMT", gmtime_r(&now, &t));
+		snprintf(text, sizeof(text), "HTTP/1.1 200 OK\r\nDate: %s\r\nContent-Type: text/plain\r\n"
+			 "Content-Length: 9\r\nConnection: keep-alive\r\n\r\nGET / [] ", date);
+		if (strcmp((char *)c.got.data, text) == 0)
+			break;
+	}
+	assert_string_equal((char *)c.got.data, text);
+	client_free(&c);
+}
+
+/* Half a close is no good-bye: it still listens. */
+static void test_half_closed(void **state)
+{
+	static struct served s;
+	struct client c;
+
+	serve(*state, &s, NULL);
+	c = client_new(&s);
+	expect_told(&c, "GET /1 HTTP/1.1\r\n\r\nGET /keep HTTP/1.1\r\n\r\n", "200 keep GET /1 [] \n");
+	if (s.asked < 2)
+		run(*state, 1);
+	shutdown(c.fd, SHUT_WR);
+	rest(*state, 20);
+	answer(&s, s.kept[0], 200, slice_of_text("late"));
+	expect_told(&c, "", "200 keep GET /1 [] \n200 keep late\nend");
+	client_free(&c);
+}
+
+static void reset(struct client *c)
+{
+	setsockopt(c->fd, SOL_SOCKET, SO_LINGER, &(struct linger){ 1, 0 }, sizeof(struct linger));
+	client_free(c);
+}
+
+static void test_client_gone(void **state)
+{
+	struct world *w = *state;
+	static struct served s;
+	struct client c;
+
+	serve(w, &s, NULL);
+	for (unsigned i = 0; i < 4; i++) {
+		c = client_new(&s);
+		c.to_send = slice_of_text("GET /keep?x HTTP/1.1\r\n\r\nGET /2 HTTP/1.1\r\n\r\n");
+		client_send(&c);
+		if (i < 2)
+			run(w, 1);
+		i % 2 ? client_free(&c) : reset(&c);
+		if (i >= 2)
+			rest(w, 20);
+	}
+	for (unsigned i = 0; i < s.kept_count; i++) {
+		assert_string_equal(s.kept[i]->query, "x");
+		answer(&s, s.kept[i], 200, slice_of_text("nobody hears it"));
+	}
+	rest(w, 50);
+	c = client_new(&s);
+	expect_told(&c, "GET / HTTP/1.1\r\n\r\n", "200 keep GET / [] \n");
+	client_free(&c);
+}
+
+/* Freed with the loop: the sanitizer sees to it. */
+static void test_forgotten(void **state)
+{
+	static struct served s;
+	struct client c;
+
+	serve(*state, &s, NULL);
+	c = client_new(&s);
+	c.to_send = slice_of_text("POST /keep HTTP/1.1\r\nContent-Length: 1\r\n\r\nxGET /half");
+	client_send(&c);
+	run(*state, 1);
+	client_free(&c);
+}
+
+/* Sent from where the loop has stopped. */
+static void test_last_words(void **state)
+{
+	static struct served s;
+	struct client c;
+
+	serve(*state, &s, NULL);
+	c = client_new(&s);
+	c.to_send = slice_of_text("GET /keep HTTP/1.1\r\n\r\n");
+	client_send(&c);
+	run(*state, 1);
+	answer(&s, s.kept[0], 200, slice_of_text("bye"));
+	client_receive(&c);
+	assert_string_equal(told_by(&c), "200 keep bye\n");
+	client_free(&c);
+}
+
+static void test_slow_clients(void **state)
+{
+	static const char *const halves[] = { "G", "GET / HTTP/1.1\r\n", "POST / HTTP/1.1\r\nContent-Length: 3\r\n\r\nab" };
+	static struct served s;
+	struct client idle, half, drip;
+
+	serve(*state, &s, NULL);
+	idle = client_new(&s);
+	for (size_t i = 0; i < ARRAY_SIZE(halves); i++) {
+		half = client_new(&s);
+		if (!talk(&half, slice_of_text(halves[i]), "end"))
+			fail_msg("not dropped after %s: %s", halves[i], told_by(&half));
+		client_free(&half);
+	}
+	drip = client_new(&s);
+	drip.step_bytes = 0;
+	expect_told(&drip, "never sent", "");
+	expect_told(&idle, "GET / HTTP/1.1\r\n\r\n", "200 keep GET / [] \n");
+	client_free(&drip);
+	client_free(&idle);
+}
+
+static void test_large_answers(void **state)
+{
+	static const size_t steps[] = { 1000000, 60000, 7777 };
+	static struct served s;
+
+	serve(*state, &s, NULL);
+	set_digits(&s.large, LARGE_BYTES);
+	for (size_t i = 0; i < ARRAY_SIZE(steps); i++) {
+		struct client c = client_new(&s);
+
+		c.read_bytes = steps[i];
+		assert_true(talk(&c, slice_of_text("GET /large HTTP/1.0\r\n\r\n"), NULL));
+		assert_true(c.got.len > LARGE_BYTES);
+		assert_memory_equal(c.got.data + c.got.len - LARGE_BYTES, s.large.data, LARGE_BYTES);
+		assert_non_null(strstr((char *)c.got.data, "\r\nContent-Length: 5242880\r\n"));
+		client_free(&c);
+	}
+	buf_free(&s.large);
+}
+
+/* One that reads nothing is dropped; another is served meanwhile. */
+static void test_deaf_client(void **state)
+{
+	static struct served s;
+	struct client deaf, c;
+
+	serve(*state, &s, NULL);
+	set_digits(&s.large, 4 * LARGE_BYTES);
+	deaf = client_new(&s);
+	deaf.to_send = slice_of_text("GET /large HTTP/1.1\r\n\r\n");
+	client_send(&deaf);
+	run(*state, 1);
+	c = client_new(&s);
+	expect_told(&c, "GET / HTTP/1.1\r\n\r\n", "200 keep GET / [] \n");
+	rest(*state, 4500);
+	assert_true(talk(&deaf, slice_of_text(""), NULL));
+	assert_true(deaf.got.len < s.large.len);
+	client_free(&c);
+	client_free(&deaf);
+	buf_free(&s.large);
+}
+
+/* More than may be there at a time: newcomers are served. */
+static void test_crowd(void **state)
+{
+	struct client crowd[600], c;
+	static struct served s;
+
+	serve(*state, &s, NULL);
+	for (size_t i = 0; i < ARRAY_SIZE(crowd); i++) {
+		crowd[i] = client_new(&s);
+		crowd[i].to_send = slice_of_text("GET /ha");
+		if (i % 2)
+			client_send(&crowd[i]);
+		if (i % 100 == 99) {
+			c = client_new(&s);
+			expect_told(&c, "GET / HTTP/1.1\r\n\r\n", "200 keep GET / [] \n");
+			client_free(&c);
+		}
+	}
+	for (size_t i = 0; i < ARRAY_SIZE(crowd); i++)
+		client_free(&crowd[i]);
+	c = client_new(&s);
+	expect_told(&c, "GET / HTTP/1.1\r\n\r\n", "200 keep GET / [] \n");
+	client_free(&c);
+}
+
+static void test_no_descriptor_left(void **state)
+{
+	struct rlimit usual_limit, few;
+	static struct served s;
+	struct client c;
+
+	serve(*state, &s, NULL);
+	c = client_new(&s);
+	getrlimit(RLIMIT_NOFILE, &usual_limit);
+	few = usual_limit;
+	few.rlim_cur = (rlim_t)c.fd + 1;
+	setrlimit(RLIMIT_NOFILE, &few);
+	rest(*state, 300);
+	setrlimit(RLIMIT_NOFILE, &usual_limit);
+	expect_told(&c, "GET / HTTP/1.1\r\n\r\n", "200 keep GET / [] \n");
+	client_free(&c);
+}
+
+static uint32_t next_of(uint32_t *seed)
+{
+	*seed = *seed * 1103515245u + 12345u;
+	return *seed >> 8;
+}
+
+/* Requests with some bytes changed, cut or doubled: nothing but a whole one afterwards is sure to be answered. */
+static void test_garbage_served(void **state)
+{
+	static struct served s;
+	struct client c;
+
+	serve(*state, &s, NULL);
+	for (uint32_t seed = 1; seed <= 300; seed++) {
+		uint32_t r = seed;
+		const char *sent = talks[next_of(&r) % ARRAY_SIZE(talks)].sent;
+		struct buf bytes = { 0 };
+
+		buf_put_text(&bytes, sent);
+		buf_put_text(&bytes, next_of(&r) % 2 ? sent : "");
+		for (uint32_t i = next_of(&r) % 6; i > 0; i--)
+			bytes.data[next_of(&r) % bytes.len] = (uint8_t)(next_of(&r) % 3 ? next_of(&r) : next_of(&r) % 16);
+		c = client_new(&s);
+		c.to_send = (struct slice){ bytes.data, next_of(&r) % 3 ? bytes.len : next_of(&r) % bytes.len };
+		client_send(&c);
+		rest(*state, 2);
+		seed % 2 ? reset(&c) : client_free(&c);
+		buf_free(&bytes);
+	}
+	c = client_new(&s);
+	expect_told(&c, "GET / HTTP/1.1\r\n\r\n", "200 keep GET / [] \n");
+	client_free(&c);
+}
+
+static void test_load(void **state)
+{
+	struct asked a = { .times = 0 };
+	static struct served s;
+	char path[64];
+
+	serve(*state, &s, NULL);
+	snprintf(path, sizeof(path), "/load?port=%d", s.server.port);
+	ask(*state, &a, http(path), slice_of_text(""), 60000);
+	assert_true(run_for(*state, 10001, 60000));
+	assert_string_equal(text_of(&a), "{\"answered\":10000,\"wrong\":0}");
+	assert_int_equal(s.asked, 10000);
+	buf_free(&a.answer);
+}
+
+/* --- unix sockets --------------------------------------------------------------------- */
+
+static const char *in_folder(const char *name)
+{
+	static char paths[4][96];
+	static unsigned next;
+	char *path = paths[next++ % 4];
+
+	snprintf(path, sizeof(paths[0]), "%s/%s", certificates, name);
+	return path;
+}
+
+static void ask_unix(struct world *w, struct asked *a, const char *url, const char *path, const char *body)
+{
+	a->w = w;
+	a->times = 0;
+	a->post = (struct loop_post){ .url = url, .unix_path = path, .body = slice_of_text(body), .timeout_ms = 5000,
+				      .done = on_done, .ctx = a };
+	CALL(w, post, &a->post);
+	run_for(w, 1000000, 0);
+	while (a->times == 0)
+		run_for(w, 1, PATIENCE_MS);
+}
+
+/* One handle asks here and there, with and without a body. */
+static void test_unix_socket(void **state)
+{
+	const char *path = in_folder("t.sock");
+	struct asked a = { .times = 0 };
+	static struct served s;
+	struct stat st;
+
+	umask(0);
+	serve(*state, &s, path);
+	umask(022);
+	assert_int_equal(stat(path, &st), 0);
+	assert_true(S_ISSOCK(st.st_mode));
+	assert_int_equal(st.st_mode & 07777, 0600);
+	for (unsigned i = 0; i < 3; i++) {
+		ask_unix(*state, &a, "http://tidemark/v1/intents?a=b", path, "{}");
+		assert_string_equal(text_of(&a), "POST /v1/intents [a=b] {}");
+		ask_unix(*state, &a, "http://tidemark/x", path, "");
+		assert_string_equal(text_of(&a), "GET /x [] ");
+		ask_one(*state, &a, http("/echo"), "out", 5000);
+		assert_string_equal(text_of(&a), "out");
+	}
+	ask_unix(*state, &a, "http://tidemark/x", in_folder("none.sock"), "");
+	assert_int_equal(a.end, LOOP_UNREACHABLE);
+	buf_free(&a.answer);
+}
+
+static void test_umask_all(void **state)
+{
+	const char *path = in_folder("t.sock");
+	static struct served s;
+	struct stat st;
+
+	umask(0777);
+	serve(*state, &s, path);
+	umask(022);
+	assert_int_equal(stat(path, &st), 0);
+	assert_int_equal(st.st_mode & 07777, 0600);
+}
+
+static void expect_no_door(struct world *w, struct loop_server server, const char *text)
+{
+	struct complaint why = { "" };
+
+	server.asked = on_asked;
+	assert_int_equal(loop_real_listen(w->loop, &server, &why), E_IO);
+	if (!strstr(why.text, text))
+		fail_msg("%s", why.text);
+}
+
+static void test_unix_path(void **state)
+{
+	const char *path = in_folder("t.sock");
+	struct loop_server server = { .unix_path = path };
+	struct sockaddr_un a = { .sun_family = AF_UNIX };
+	static struct served s;
+	char long_path[200];
+	int fd;
+
+	assert_int_equal(access(path, F_OK), -1);	/* the last test's is gone */
+	memset(long_path, 'x', sizeof(long_path));
+	long_path[0] = '/';
+	long_path[108] = '\0';
+	expect_no_door(*state, (struct loop_server){ .unix_path = long_path }, "108 bytes, a socket's path has at most 107");
+	expect_no_door(*state, (struct loop_server){ .unix_path = "/nonsense/t.sock" }, "/nonsense/t.sock: No such file");
+	close(creat(path, 0600));
+	expect_no_door(*state, server, "is there, and no socket");
+	unlink(path);
+	fd = socket(AF_UNIX, SOCK_STREAM, 0);
+	snprintf(a.sun_path, sizeof(a.sun_path), "%s", path);
+	assert_int_equal(bind(fd, (struct sockaddr *)&a, sizeof(a)), 0);
+	close(fd);					/* left by one that was killed */
+	serve(*state, &s, path);
+	expect_no_door(*state, server, "somebody serves there already");
+	assert_int_equal(access(path, F_OK), 0);
+}
+
+static void test_two_doors(void **state)
+{
+	struct asked a = { .times = 0 };
+	static struct served at_unix, at_port;
+	struct client c;
+	const char *path = in_folder("t.sock");
+
+	serve(*state, &at_unix, path);
+	serve(*state, &at_port, NULL);
+	c = client_new(&at_port);
+	expect_told(&c, "GET / HTTP/1.1\r\n\r\n", "200 keep GET / [] \n");
+	ask_unix(*state, &a, "http://x/y", path, "");
+	assert_string_equal(text_of(&a), "GET /y [] ");
+	assert_int_equal(at_unix.asked, 1);
+	assert_int_equal(at_port.asked, 1);
+	expect_no_door(*state, (struct loop_server){ .host = "127.0.0.1", .port = at_port.server.port },
+		       "Address already in use");
+	expect_no_door(*state, (struct loop_server){ .host = "localhost" }, "localhost port 0: no address to listen on");
+	expect_no_door(*state, (struct loop_server){ .host = "192.0.2.1" }, "192.0.2.1 port 0: Cannot assign");
+	client_free(&c);
+	buf_free(&a.answer);
+}
+
+static void test_retry_after(void **state)
+{
+	struct asked a = { .times = 0 };
+
+	for (unsigned i = 0; i < 2; i++) {
+		ask_one(*state, &a, http("/429"), "{}", 5000);
+		assert_int_equal(a.status, 429);
+		assert_int_equal(a.post.retry_after_s, 7);
+		ask_one(*state, &a, http("/echo"), "{}", 5000);
+		assert_int_equal(a.post.retry_after_s, 0);
+	}
+	buf_free(&a.answer);
+}
+
+static void test_get(void **state)
+{
+	struct asked a = { .times = 0 };
+
+	for (unsigned i = 0; i < 2; i++) {
+		ask_one(*state, &a, http("/headers"), "", 5000);
+		assert_non_null(strstr(text_of(&a), "\"method\":\"GET\""));
+		assert_null(strstr(text_of(&a), "content-"));
+		ask_one(*state, &a, http("/headers"), "{}", 5000);
+		assert_non_null(strstr(text_of(&a), "\"method\":\"POST\""));
+		assert_non_null(strstr(text_of(&a), "\"content-length\":\"2\""));
+	}
+	buf_free(&a.answer);
+}
+
 /* --- the servers -------------------------------------------------------------------- */
 
 static pid_t servers;
@@ -1306,6 +2036,29 @@ int main(int argc, char **argv)
 		IN_WORLD(test_name_fails),
 		IN_WORLD(test_stop_before_run),
 		IN_WORLD(test_no_secrets),
+		IN_WORLD(test_retry_after),
+		IN_WORLD(test_get),
+		IN_WORLD(test_talks),
+		IN_WORLD(test_one_client_for_long),
+		IN_WORLD(test_long_pipeline),
+		IN_WORLD(test_told_to_continue),
+		IN_WORLD(test_refused_while_sending),
+		IN_WORLD(test_what_is_answered),
+		IN_WORLD(test_half_closed),
+		IN_WORLD(test_client_gone),
+		IN_WORLD(test_forgotten),
+		IN_WORLD(test_last_words),
+		IN_WORLD(test_slow_clients),
+		IN_WORLD(test_large_answers),
+		IN_WORLD(test_deaf_client),
+		IN_WORLD(test_crowd),
+		IN_WORLD(test_no_descriptor_left),
+		IN_WORLD(test_garbage_served),
+		IN_WORLD(test_load),
+		IN_WORLD(test_unix_socket),
+		IN_WORLD(test_umask_all),
+		IN_WORLD(test_unix_path),
+		IN_WORLD(test_two_doors),
 		cmocka_unit_test(test_end_cancels),
 		cmocka_unit_test(test_tls),
 		cmocka_unit_test(test_no_ca_file),
