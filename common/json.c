@@ -437,6 +437,16 @@ int64_t json_time_ms(struct json j)
 	return ms;
 }
 
+void json_copy_text(struct json j, char *out, size_t size)
+{
+	const char *text = json_text(j);
+
+	if (strlen(text) >= size)
+		json_complain(j, "%zu bytes, want at most %zu", strlen(text), size - 1);
+	else
+		snprintf(out, size, "%s", text);
+}
+
 /* How many bytes the UTF-8 character at @p has; 0 if it is none.  A NUL ends every sequence. */
 static size_t utf8_len(const uint8_t *p)
 {
@@ -508,4 +518,87 @@ void json_put_string(struct buf *out, const char *text)
 		p += len ? len : 1;
 	}
 	buf_put_u8(out, '"');
+}
+
+void json_put_name(struct buf *out, const char *name)
+{
+	uint8_t last = out->len ? out->data[out->len - 1] : '{';
+
+	if (last != '{' && last != '[' && last != ':')
+		buf_put_u8(out, ',');
+	if (!name)
+		return;
+	json_put_string(out, name);
+	buf_put_u8(out, ':');
+}
+
+void json_put_text(struct buf *out, const char *name, const char *text)
+{
+	json_put_name(out, name);
+	if (text)
+		json_put_string(out, text);
+	else
+		buf_put_text(out, "null");
+}
+
+void json_put_number(struct buf *out, const char *name, uint64_t v)
+{
+	json_put_name(out, name);
+	buf_printf(out, "%llu", (unsigned long long)v);
+}
+
+void json_put_bool(struct buf *out, const char *name, bool v)
+{
+	json_put_name(out, name);
+	buf_put_text(out, v ? "true" : "false");
+}
+
+void json_put_hash(struct buf *out, const char *name, const struct hash32 *h)
+{
+	char text[HASH_TEXT];
+
+	json_put_text(out, name, h ? hash_format(h, text) : NULL);
+}
+
+void json_put_address(struct buf *out, const char *name, const struct address *a)
+{
+	char text[ADDRESS_TEXT];
+
+	json_put_text(out, name, a ? address_format(a, text) : NULL);
+}
+
+void json_put_amount(struct buf *out, const char *name, const struct u256 *v)
+{
+	char text[U256_TEXT];
+
+	json_put_text(out, name, u256_format(v, text));
+}
+
+void json_put_time(struct buf *out, const char *name, int64_t ms)
+{
+	char text[TIME_TEXT];
+
+	json_put_text(out, name, time_format(ms, text));
+}
+
+void json_open_object(struct buf *out, const char *name)
+{
+	json_put_name(out, name);
+	buf_put_u8(out, '{');
+}
+
+void json_close_object(struct buf *out)
+{
+	buf_put_u8(out, '}');
+}
+
+void json_open_array(struct buf *out, const char *name)
+{
+	json_put_name(out, name);
+	buf_put_u8(out, '[');
+}
+
+void json_close_array(struct buf *out)
+{
+	buf_put_u8(out, ']');
 }

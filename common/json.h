@@ -59,8 +59,26 @@ struct address json_address(struct json j);	/* mixed case must satisfy EIP-55 (E
 struct u256 json_amount(struct json j);		/* decimal text, never a number */
 struct u256 json_quantity(struct json j);	/* 0x text or a number */
 int64_t json_time_ms(struct json j);		/* ISO 8601 */
+void json_copy_text(struct json j, char *out, size_t size);	/* complains of text that does not fit */
 
 /* Append @text as a JSON string with its quotes; bytes that are no UTF-8 become U+FFFD. */
 void json_put_string(struct buf *out, const char *text);
+
+/*
+ * Append a member of the object that was opened last; a name of NULL appends an element of an array, or
+ * the document itself.  Commas are set as they are needed.  A value of NULL is written as null.
+ */
+void json_put_name(struct buf *out, const char *name);	/* the value follows */
+void json_put_text(struct buf *out, const char *name, const char *text);
+void json_put_number(struct buf *out, const char *name, uint64_t v);
+void json_put_bool(struct buf *out, const char *name, bool v);
+void json_put_hash(struct buf *out, const char *name, const struct hash32 *h);
+void json_put_address(struct buf *out, const char *name, const struct address *a);
+void json_put_amount(struct buf *out, const char *name, const struct u256 *v);
+void json_put_time(struct buf *out, const char *name, int64_t ms);
+void json_open_object(struct buf *out, const char *name);
+void json_close_object(struct buf *out);
+void json_open_array(struct buf *out, const char *name);
+void json_close_array(struct buf *out);
 
 #endif

@@ -397,6 +397,77 @@ enum err receipts_decode(struct slice json, struct receipts *out, struct complai
 	return reader_finish(&r, reader_array(&r, out, read_receipt));
 }
 
+/* Logs alone. */
+
+struct logs_context {
+	struct receipts_context receipts;	/* first: the fields' readers want it */
+	const struct block *block;
+};
+
+/* One receipt for each transaction of the block, up to that of the log. */
+static void reach_receipt(struct receipts *rs, const struct block *b, uint64_t tx_index)
+{
+	while (rs->count <= tx_index) {
+		rs->receipts = grow(rs->receipts, rs->count, &rs->cap, sizeof(*rs->receipts));
+		rs->receipts[rs->count] = (struct receipt){
+			.tx_hash = b->tx_hashes[rs->count],
+			.block_hash = b->header.hash,
+			.block_number = b->header.number,
+			.tx_index = rs->count,
+			.has_status = true,
+			.status = 1,
+			.first_log = rs->log_count,
+		};
+		rs->count++;
+	}
+}
+
+static bool check_place(struct reader *r, const struct claims *c, const struct block *b, uint32_t reached)
+{
+	if (!c->block_hash.text.data || !hash_eq(&c->block_hash.hash, &b->header.hash))
+		return reader_refuse(r, "another blockHash than asked for");
+	if (!c->has_tx_index || c->tx_index >= b->tx_count || c->tx_index + 1 < reached)
+		return reader_refuse(r, "no transactionIndex of the block, or out of order");
+	if (!c->tx_hash.text.data || !hash_eq(&c->tx_hash.hash, &b->tx_hashes[c->tx_index]))
+		return reader_refuse(r, "another transactionHash than the block's");
+	return true;
+}
+
+static bool read_block_log(struct reader *r, void *out)
+{
+	const struct block *b = ((struct logs_context *)r->context)->block;
+	struct receipts *rs = out;
+	struct receipt place = { .log_count = 0 };
+	uint32_t log = rs->log_count;
+
+	*claims_of(r) = (struct claims){ 0 };
+	if (!read_log(r, &place) || !check_place(r, claims_of(r), b, rs->count))
+		return false;
+	rs->log_count = log;
+	reach_receipt(rs, b, claims_of(r)->tx_index);
+	rs->log_count = log + 1;
+	rs->receipts[rs->count - 1].log_count++;
+	return true;
+}
+
+enum err logs_decode(struct slice json, const struct block *b, struct receipts *out, struct complaint *why)
+{
+	struct logs_context context = { .receipts.receipts = out, .block = b };
+	struct reader r = reader_init(json, why);
+	enum err err;
+
+	if (json.len > UINT32_MAX)
+		return complain(why, E_PEER, "%zu bytes of logs", json.len);
+	r.context = &context;
+	out->count = 0;
+	out->log_count = 0;
+	out->data.len = 0;
+	err = reader_finish(&r, reader_array(&r, out, read_block_log));
+	if (!err && b->tx_count)
+		reach_receipt(out, b, b->tx_count - 1);
+	return err;
+}
+
 void receipts_free(struct receipts *r)
 {
 	free(r->receipts);

@@ -117,6 +117,12 @@ MUST_CHECK enum err block_decode(struct slice json, struct block *out, struct co
  */
 MUST_CHECK enum err receipts_decode(struct slice json, struct receipts *out, struct complaint *why);
 
+/*
+ * Decode an array of logs, all those of the block @b in order, into receipts that know nothing but their place and logs:
+ * one for each transaction, its status taken as 1.  A log of another block or transaction refuses the whole answer.
+ */
+MUST_CHECK enum err logs_decode(struct slice json, const struct block *b, struct receipts *out, struct complaint *why);
+
 enum reply_kind {
 	REPLY_RESULT,		/* result holds a JSON value other than null */
 	REPLY_NULL,		/* result is null: not known, never "none" */

@@ -67,14 +67,15 @@ static void parse_limit(struct json j, struct finality_policy *p, unsigned i, bo
 
 struct finality_policy finality_parse(struct json j)
 {
+	static const char *const only_members[] = { "tag", "depth", "agree", NULL };
+	static const char *const tiers_members[] = { "tiers", "agree", NULL };
 	static const char *const tier_members[] = { "up_to", "tag", "depth", NULL };
-	static const char *const tiers_members[] = { "tiers", NULL };
 	struct finality_policy p = { .tier_count = 1 };
 	struct json tiers = json_maybe(j, "tiers");
 	size_t count;
 
 	if (!tiers.value) {
-		json_only(j, tier_members + 1);
+		json_only(j, only_members);
 		p.tiers[0] = parse_tier(j);
 		return p;
 	}

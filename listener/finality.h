@@ -34,8 +34,8 @@ struct finality_policy {
 };
 
 /*
- * Read {"tag":..,"depth":..} or {"tiers":[..]} at @j.  What is wrong is
- * complained about at its path in the document; the policy is then not to be used.
+ * Read {"tag":..,"depth":..} or {"tiers":[..]} at @j; "agree" beside them is for
+ * the caller.  What is wrong is complained about at its path in the document; the policy is then not to be used.
  */
 struct finality_policy finality_parse(struct json j);
 

@@ -2,6 +2,7 @@
 
 #include "common/json.h"
 #include "common/scan.h"
+#include "listener/wish.h"
 
 #include <errno.h>
 #include <stdio.h>
@@ -100,65 +101,6 @@ bool tape_next(struct tape *t, struct slice *line, enum err *err, struct complai
 
 /* Records. */
 
-static void copy_text(struct json j, char *out, size_t size)
-{
-	const char *text = json_text(j);
-
-	if (strlen(text) >= size)
-		json_complain(j, "%zu bytes, want at most %zu", strlen(text), size - 1);
-	else
-		snprintf(out, size, "%s", text);
-}
-
-static void read_id(struct json object, const char *name, char out[INTENT_ID_MAX])
-{
-	struct json j = json_member(object, name);
-	const char *text = json_text(j);
-
-	if (json_failed(j.doc))
-		return;
-	if (!intent_id_is_valid(text))
-		json_complain(j, "want 1 to 64 of letters, digits and _-:.@/");
-	else
-		snprintf(out, INTENT_ID_MAX, "%s", text);
-}
-
-static void read_tokens(struct json list, struct chain_config *config)
-{
-	static const char *const members[] = { "symbol", "address", "decimals", NULL };
-
-	for (size_t i = 0; i < json_length(list); i++) {
-		struct json j = json_at(list, i);
-		struct address address = json_address(json_member(j, "address"));
-		uint64_t decimals = json_u64(json_member(j, "decimals"));
-		char symbol[SYMBOL_MAX] = "";
-
-		json_only(j, members);
-		copy_text(json_member(j, "symbol"), symbol, sizeof(symbol));
-		if (json_failed(j.doc))
-			return;
-		if (decimals > 77)
-			json_complain(json_member(j, "decimals"), "%llu, want at most 77", (unsigned long long)decimals);
-		else if (config_has_token(config, &address))
-			json_complain(json_member(j, "address"), "listed twice");
-		else if (!config_add_token(config, symbol, &address, (uint8_t)decimals))
-			json_complain(list, "more than %d tokens", TOKENS_MAX);
-	}
-}
-
-static enum witness_policy read_witness(struct json j)
-{
-	static const char *const names[] = { "when_available", "required", "off" };
-	const char *text = json_text(j);
-
-	for (unsigned i = 0; i < ARRAY_SIZE(names); i++) {
-		if (strcmp(text, names[i]) == 0)
-			return (enum witness_policy)i;
-	}
-	json_complain(j, "\"%s\", want when_available, required or off", text);
-	return WITNESS_WHEN_AVAILABLE;
-}
-
 static void read_first(struct json top, struct tape_record *out)
 {
 	static const char *const members[] = { "tape", "chain_id", "tokens", "finality", "note", "genesis",
@@ -168,11 +110,11 @@ static void read_first(struct json top, struct tape_record *out)
 	json_only(top, members);
 	if (!json_failed(top.doc) && version != 1)
 		json_complain(json_member(top, "tape"), "version %llu, this program reads 1", (unsigned long long)version);
-	out->config = config_default(json_u64(json_member(top, "chain_id")));
-	read_tokens(json_member(top, "tokens"), &out->config);
-	out->config.finality = finality_parse(json_member(top, "finality"));
+	out->config = config_recorded(json_u64(json_member(top, "chain_id")));
+	config_read_tokens(json_member(top, "tokens"), &out->config);
+	config_read_finality(json_member(top, "finality"), &out->config);
 	if (json_has(top, "witness"))
-		out->config.witness = read_witness(json_member(top, "witness"));
+		out->config.witness = config_read_witness(json_member(top, "witness"));
 	out->config.has_genesis = json_has(top, "genesis");
 	if (out->config.has_genesis)
 		out->config.genesis = json_hash(json_member(top, "genesis"));
@@ -183,83 +125,19 @@ static void read_first(struct json top, struct tape_record *out)
 
 static void read_intent(struct json j, struct tape_record *out)
 {
-	static const char *const members[] = { "id", "merchant_id", "idempotency_key", "chain_id", "token",
-					       "payer", "payee", "amount", "watch", "expires_at", "reverses", NULL };
-	struct intent *i = &out->intent;
-
-	json_only(j, members);
-	read_id(j, "id", i->id);
-	read_id(j, "merchant_id", i->merchant_id);
-	read_id(j, "idempotency_key", i->idempotency_key);
-	i->chain_id = json_u64(json_member(j, "chain_id"));
-	i->token = json_address(json_member(j, "token"));
-	i->payee = json_address(json_member(j, "payee"));
-	i->has_payer = json_has(j, "payer");
-	if (i->has_payer)
-		i->payer = json_address(json_member(j, "payer"));
-	i->amount = json_amount(json_member(j, "amount"));
-	if (json_has(j, "watch") && !watch_parse(json_text(json_member(j, "watch")), &i->watch))
-		json_complain(json_member(j, "watch"), "want tx or route");
-	i->has_expiry = json_has(j, "expires_at");
-	if (i->has_expiry)
-		i->expires_at_ms = json_time_ms(json_member(j, "expires_at"));
-	if (json_has(j, "reverses"))
-		read_id(j, "reverses", i->reverses);
+	wish_read_intent(j, &out->intent);
 }
 
 static void read_attempt(struct json j, struct tape_record *out)
 {
-	static const char *const members[] = { "intent", "tx_hash", "sender", "nonce", NULL };
-	struct attempt_row *a = &out->attempt;
-
-	json_only(j, members);
-	read_id(j, "intent", out->intent_id);
-	a->tx_hash = json_hash(json_member(j, "tx_hash"));
-	a->has_sender = json_has(j, "sender");
-	if (a->has_sender)
-		a->sender = json_address(json_member(j, "sender"));
-	a->has_nonce = json_has(j, "nonce");
-	if (a->has_nonce)
-		a->nonce = json_u64(json_member(j, "nonce"));
-}
-
-static void read_reason(struct json j, struct tape_record *out)
-{
-	static const char *const members[] = { "code", "text", NULL };
-
-	out->move.has_reason = true;
-	if (json_is_string(j)) {
-		copy_text(j, out->move.reason.code, REASON_CODE_MAX);
-		return;
-	}
-	json_only(j, members);
-	copy_text(json_member(j, "code"), out->move.reason.code, REASON_CODE_MAX);
-	if (json_has(j, "text"))
-		copy_text(json_member(j, "text"), out->move.reason.text, REASON_TEXT_MAX);
+	wish_read_attempt(j, out->intent_id, &out->attempt);
 }
 
 static void read_transition(struct json j, struct tape_record *out)
 {
-	static const char *const members[] = { "intent", "to", "actor", "tx_hash", "reason", "version", NULL };
-	struct json to = json_member(j, "to"), actor = json_member(j, "actor");
-	struct move_request *m = &out->move;
-
-	json_only(j, members);
-	read_id(j, "intent", out->intent_id);
-	if (!intent_state_parse(json_text(to), &m->to))
-		json_complain(to, "\"%s\" is no state", json_text(to));
-	if (!actor_parse(json_text(actor), &m->actor))
-		json_complain(actor, "\"%s\" is no actor", json_text(actor));
-	else if (m->actor == ACTOR_LISTENER)
-		json_complain(actor, "the listener's moves exist only inside the listener");
-	m->has_tx = json_has(j, "tx_hash");
-	if (m->has_tx)
-		m->tx_hash = json_hash(json_member(j, "tx_hash"));
-	if (json_has(j, "reason"))
-		read_reason(json_member(j, "reason"), out);
-	out->has_version = json_has(j, "version");
-	if (out->has_version)
-		m->version = json_u64(json_member(j, "version"));
+	wish_read_move(j, out->intent_id, &out->move, &out->has_version);
+	if (out->move.actor == ACTOR_LISTENER)
+		json_complain(json_member(j, "actor"), "the listener's moves exist only inside the listener");
 }
 
 static void read_balance(struct json j, struct tape_record *out)
@@ -292,7 +170,7 @@ static void read_fault(struct json j, struct tape_record *out)
 	unsigned i = 0;
 
 	json_only(j, members);
-	copy_text(json_member(j, "method"), out->method, sizeof(out->method));
+	json_copy_text(json_member(j, "method"), out->method, sizeof(out->method));
 	out->has_block = json_has(j, "block");
 	if (out->has_block)
 		out->hash = json_hash(json_member(j, "block"));

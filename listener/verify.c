@@ -7,6 +7,10 @@
 #include <string.h>
 
 #define TYPE_DEPOSIT 0x7e
+/* Arbitrum's own and Polygon's state sync are encoded as any other. */
+#define TYPE_ARBITRUM_FIRST 0x64
+#define TYPE_ARBITRUM_LAST 0x6a
+#define TYPE_STATE_SYNC 0x7f
 
 static void put_hash(struct buf *out, const struct hash32 *h)
 {
@@ -158,7 +162,8 @@ struct hash32 receipts_root(const struct receipts *r, struct buf *scratch)
 
 static bool has_known_encoding(uint8_t type)
 {
-	return type <= 4 || type == TYPE_DEPOSIT;
+	return type <= 4 || (type >= TYPE_ARBITRUM_FIRST && type <= TYPE_ARBITRUM_LAST) || type == TYPE_DEPOSIT ||
+	       type == TYPE_STATE_SYNC;
 }
 
 static enum err verify_place(const struct block *b, const struct receipt *receipt, uint32_t index,
@@ -214,8 +219,7 @@ static enum err verify_root(const struct header *h, const struct receipts *r, st
 			hash_format(&root, found), hash_format(&h->receipts_root, claimed));
 }
 
-enum err verify_receipts(const struct block *b, const struct receipts *r, struct buf *scratch,
-			 struct complaint *why)
+enum err verify_places(const struct block *b, const struct receipts *r, struct complaint *why)
 {
 	enum err err = OK;
 
@@ -226,6 +230,14 @@ enum err verify_receipts(const struct block *b, const struct receipts *r, struct
 				b->tx_count);
 	for (uint32_t i = 0; i < r->count && !err; i++)
 		err = verify_place(b, &r->receipts[i], i, why);
+	return err;
+}
+
+enum err verify_receipts(const struct block *b, const struct receipts *r, struct buf *scratch,
+			 struct complaint *why)
+{
+	enum err err = verify_places(b, r, why);
+
 	if (!err)
 		err = verify_blooms(&b->header, r, why);
 	if (!err)
@@ -269,4 +281,20 @@ void bloom_add(uint8_t bloom[BLOOM_BYTES], const void *bytes, size_t len)
 
 	for (int i = 0; i < 3; i++)
 		bloom[bits.at[i]] |= bits.mask[i];
+}
+
+enum err verify_logs(const struct header *h, const struct receipts *r, struct complaint *why)
+{
+	uint8_t bloom[BLOOM_BYTES] = { 0 };
+
+	for (uint32_t i = 0; i < r->log_count; i++) {
+		const struct log_entry *log = &r->logs[i];
+
+		bloom_add(bloom, log->address.b, sizeof(log->address.b));
+		for (unsigned k = 0; k < log->topic_count; k++)
+			bloom_add(bloom, log->topics[k].b, sizeof(log->topics[k].b));
+	}
+	if (memcmp(bloom, h->bloom, BLOOM_BYTES) == 0)
+		return OK;
+	return complain(why, E_PEER, "%u logs do not add up to the header's bloom", r->log_count);
 }

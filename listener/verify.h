@@ -27,6 +27,15 @@ MUST_CHECK enum err verify_header(const struct header *h, struct buf *scratch, s
 MUST_CHECK enum err verify_receipts(const struct block *b, const struct receipts *r,
 				    struct buf *scratch, struct complaint *why);
 
+/* As verify_receipts(), but for the blooms and the root: that each is of the block, by a node's word. */
+MUST_CHECK enum err verify_places(const struct block *b, const struct receipts *r, struct complaint *why);
+
+/*
+ * OK if the bloom recomputed over the logs of all receipts is the header's: none was left out, but for one in millions
+ * whose bits others set too.  Else E_PEER.
+ */
+MUST_CHECK enum err verify_logs(const struct header *h, const struct receipts *r, struct complaint *why);
+
 /* True if the bloom may hold @bytes (an address or a topic); false means certainly not. */
 bool bloom_has(const uint8_t bloom[BLOOM_BYTES], const void *bytes, size_t len);
 /* Set the three bits of @bytes (yellow paper, 4.3.1). */

@@ -5,147 +5,76 @@
 
 #include <stdio.h>
 
-static void put_name(struct buf *b, const char *name)
-{
-	uint8_t last = b->len ? b->data[b->len - 1] : '{';
-
-	if (last != '{' && last != '[')
-		buf_put_u8(b, ',');
-	json_put_string(b, name);
-	buf_put_u8(b, ':');
-}
-
-static void put_text(struct buf *b, const char *name, const char *text)
-{
-	put_name(b, name);
-	if (text)
-		json_put_string(b, text);
-	else
-		buf_put_text(b, "null");
-}
-
-static void put_number(struct buf *b, const char *name, uint64_t v)
-{
-	put_name(b, name);
-	buf_printf(b, "%llu", (unsigned long long)v);
-}
-
-static void put_bool(struct buf *b, const char *name, bool v)
-{
-	put_name(b, name);
-	buf_put_text(b, v ? "true" : "false");
-}
-
-static void put_hash(struct buf *b, const char *name, const struct hash32 *h)
-{
-	char text[HASH_TEXT];
-
-	put_text(b, name, h ? hash_format(h, text) : NULL);
-}
-
-static void put_address(struct buf *b, const char *name, const struct address *a)
-{
-	char text[ADDRESS_TEXT];
-
-	put_text(b, name, a ? address_format(a, text) : NULL);
-}
-
-static void put_amount(struct buf *b, const char *name, const struct u256 *v)
-{
-	char text[U256_TEXT];
-
-	put_text(b, name, u256_format(v, text));
-}
-
-static void put_time(struct buf *b, const char *name, int64_t ms)
-{
-	char text[TIME_TEXT];
-
-	put_text(b, name, time_format(ms, text));
-}
-
-static void open_object(struct buf *b, const char *name)
-{
-	put_name(b, name);
-	buf_put_u8(b, '{');
-}
-
-static void close_object(struct buf *b)
-{
-	buf_put_u8(b, '}');
-}
-
-static void put_reason(struct buf *b, const struct reason *reason)
+void event_put_reason(struct buf *b, const struct reason *reason)
 {
 	if (!reason || !reason->code[0]) {
-		put_text(b, "reason", NULL);
+		json_put_text(b, "reason", NULL);
 		return;
 	}
-	open_object(b, "reason");
-	put_text(b, "code", reason->code);
-	put_text(b, "text", reason->text);
-	close_object(b);
+	json_open_object(b, "reason");
+	json_put_text(b, "code", reason->code);
+	json_put_text(b, "text", reason->text);
+	json_close_object(b);
 }
 
-static void put_intent(struct buf *b, const struct intent *i)
+void event_put_intent(struct buf *b, const struct intent *i)
 {
-	open_object(b, "intent");
-	put_text(b, "id", i->id);
-	put_text(b, "merchant_id", i->merchant_id);
-	put_text(b, "idempotency_key", i->idempotency_key);
-	put_number(b, "chain_id", i->chain_id);
-	put_address(b, "token", &i->token);
-	put_amount(b, "amount", &i->amount);
-	put_address(b, "payee", &i->payee);
-	put_address(b, "payer", i->has_payer ? &i->payer : NULL);
-	put_text(b, "watch", watch_name(i->watch));
+	json_open_object(b, NULL);
+	json_put_text(b, "id", i->id);
+	json_put_text(b, "merchant_id", i->merchant_id);
+	json_put_text(b, "idempotency_key", i->idempotency_key);
+	json_put_number(b, "chain_id", i->chain_id);
+	json_put_address(b, "token", &i->token);
+	json_put_amount(b, "amount", &i->amount);
+	json_put_address(b, "payee", &i->payee);
+	json_put_address(b, "payer", i->has_payer ? &i->payer : NULL);
+	json_put_text(b, "watch", watch_name(i->watch));
 	if (i->has_expiry)
-		put_time(b, "expires_at", i->expires_at_ms);
+		json_put_time(b, "expires_at", i->expires_at_ms);
 	if (i->reverses[0])
-		put_text(b, "reverses", i->reverses);
-	put_text(b, "state", intent_state_name(i->state));
-	put_number(b, "version", i->version);
-	put_hash(b, "tx_hash", i->has_tx ? &i->tx_hash : NULL);
-	put_time(b, "created_at", i->created_at_ms);
-	put_time(b, "entered_at", i->entered_at_ms);
+		json_put_text(b, "reverses", i->reverses);
+	json_put_text(b, "state", intent_state_name(i->state));
+	json_put_number(b, "version", i->version);
+	json_put_hash(b, "tx_hash", i->has_tx ? &i->tx_hash : NULL);
+	json_put_time(b, "created_at", i->created_at_ms);
+	json_put_time(b, "entered_at", i->entered_at_ms);
 	if (i->reversed)
-		put_bool(b, "reversed", true);
-	close_object(b);
+		json_put_bool(b, "reversed", true);
+	json_close_object(b);
 }
 
 static void put_block(struct buf *b, const char *name, const struct block_ref *r)
 {
 	if (!r->known)
 		return;
-	open_object(b, name);
-	put_number(b, "number", r->height);
-	put_hash(b, "hash", &r->hash);
-	close_object(b);
+	json_open_object(b, name);
+	json_put_number(b, "number", r->height);
+	json_put_hash(b, "hash", &r->hash);
+	json_close_object(b);
 }
 
 static void put_transfer_members(struct buf *b, const struct transfer_row *tr)
 {
-	put_address(b, "token", &tr->token);
-	put_address(b, "from", &tr->from);
-	put_address(b, "to", &tr->to);
-	put_amount(b, "value", &tr->value);
-	put_number(b, "ordinal", tr->ordinal);
+	json_put_address(b, "token", &tr->token);
+	json_put_address(b, "from", &tr->from);
+	json_put_address(b, "to", &tr->to);
+	json_put_amount(b, "value", &tr->value);
+	json_put_number(b, "ordinal", tr->ordinal);
 }
 
 static void put_transfers(struct buf *b, const struct evidence *e)
 {
 	if (!e->transfer_count)
 		return;
-	put_name(b, "transfers");
-	buf_put_u8(b, '[');
+	json_open_array(b, "transfers");
 	for (size_t i = 0; i < e->transfer_count && i < EVIDENCE_TRANSFERS_MAX; i++) {
-		buf_put_text(b, i ? ",{" : "{");
+		json_open_object(b, NULL);
 		put_transfer_members(b, &e->transfers[i]);
-		close_object(b);
+		json_close_object(b);
 	}
-	buf_put_u8(b, ']');
+	json_close_array(b);
 	if (e->transfer_count > EVIDENCE_TRANSFERS_MAX)
-		put_number(b, "transfer_count", e->transfer_count);
+		json_put_number(b, "transfer_count", e->transfer_count);
 }
 
 static void put_witness(struct buf *b, const struct evidence *e)
@@ -159,50 +88,50 @@ static void put_witness(struct buf *b, const struct evidence *e)
 
 	if (!e->has_witness)
 		return;
-	open_object(b, "balance");
-	put_text(b, "witness", names[e->witness]);
+	json_open_object(b, "balance");
+	json_put_text(b, "witness", names[e->witness]);
 	if (e->witness == WITNESS_AGREES || e->witness == WITNESS_DISAGREES) {
-		put_amount(b, "before", &e->before);
-		put_amount(b, "after", &e->after);
+		json_put_amount(b, "before", &e->before);
+		json_put_amount(b, "after", &e->after);
 	}
-	close_object(b);
+	json_close_object(b);
 }
 
 static void put_proof(struct buf *b, uint8_t proof)
 {
 	if (!proof)
 		return;
-	open_object(b, "proof");
-	put_text(b, "header", "hash");
-	put_text(b, "log", proof & PROOF_NODES_WORD ? "node's word" : "receipts root");
-	put_text(b, "transaction", "node's word");
-	close_object(b);
+	json_open_object(b, "proof");
+	json_put_text(b, "header", "hash");
+	json_put_text(b, "log", proof & PROOF_NODES_WORD ? "node's word" : "receipts root");
+	json_put_text(b, "transaction", "node's word");
+	json_close_object(b);
 }
 
 static void put_evidence(struct buf *b, const struct evidence *e)
 {
-	open_object(b, "evidence");
-	put_text(b, "by", actor_name(e->by));
+	json_open_object(b, "evidence");
+	json_put_text(b, "by", actor_name(e->by));
 	if (e->has_tx)
-		put_hash(b, "tx_hash", &e->tx_hash);
+		json_put_hash(b, "tx_hash", &e->tx_hash);
 	if (e->has_other_tx)
-		put_hash(b, "other_tx_hash", &e->other_tx);
+		json_put_hash(b, "other_tx_hash", &e->other_tx);
 	put_block(b, "block", &e->block);
 	put_block(b, "replaced_by", &e->replaced_by);
 	put_transfers(b, e);
 	put_witness(b, e);
 	put_proof(b, e->proof);
 	if (e->has_finality) {
-		open_object(b, "finality");
-		put_text(b, "rule", e->rule);
+		json_open_object(b, "finality");
+		json_put_text(b, "rule", e->rule);
 		put_block(b, "watermark", &e->watermark);
-		close_object(b);
+		json_close_object(b);
 	}
 	if (e->final)
-		put_bool(b, "final", true);
+		json_put_bool(b, "final", true);
 	if (e->by != ACTOR_LISTENER && e->chain_said)
-		put_text(b, "chain_said", e->chain_said);
-	close_object(b);
+		json_put_text(b, "chain_said", e->chain_said);
+	json_close_object(b);
 }
 
 /* The id is what happened, hashed: the same after a replay, a restart, or in a recording. */
@@ -212,7 +141,7 @@ static void put_id(struct buf *b, const struct buf *what)
 	char id[] = "ev_........................";
 
 	hex_encode(h.b, 12, id + 3);
-	put_text(b, "id", id);
+	json_put_text(b, "id", id);
 }
 
 static const char *const type_names[] = {
@@ -227,10 +156,10 @@ static const char *const type_names[] = {
 
 static void open_event(struct buf *b, const char *type, int64_t now_ms)
 {
-	buf_put_u8(b, '{');
-	put_text(b, "type", type);
-	put_time(b, "timestamp", now_ms);
-	open_object(b, "data");
+	json_open_object(b, NULL);
+	json_put_text(b, "type", type);
+	json_put_time(b, "timestamp", now_ms);
+	json_open_object(b, "data");
 }
 
 static void close_event(struct kv_txn *t, struct buf *b, uint64_t sequence)
@@ -256,10 +185,11 @@ void event_intent(struct kv_txn *t, enum event_type type, struct intent *i,
 		   (unsigned long long)i->event_number, name);
 	open_event(&body, name, now_ms);
 	put_id(&body, &what);
-	put_number(&body, "sequence", sequence);
-	put_number(&body, "event_number", i->event_number);
-	put_reason(&body, reason);
-	put_intent(&body, i);
+	json_put_number(&body, "sequence", sequence);
+	json_put_number(&body, "event_number", i->event_number);
+	event_put_reason(&body, reason);
+	json_put_name(&body, "intent");
+	event_put_intent(&body, i);
 	put_evidence(&body, e);
 	close_event(t, &body, sequence);
 	buf_free(&what);
@@ -269,27 +199,23 @@ static void put_names(struct buf *b, const struct chain_event *e)
 {
 	if (!e->intent_count)
 		return;
-	put_name(b, "intents");
-	buf_put_u8(b, '[');
-	for (size_t i = 0; i < e->intent_count && i < EVENT_NAMES_MAX; i++) {
-		if (i)
-			buf_put_u8(b, ',');
-		json_put_string(b, e->intents[i]);
-	}
-	buf_put_u8(b, ']');
+	json_open_array(b, "intents");
+	for (size_t i = 0; i < e->intent_count && i < EVENT_NAMES_MAX; i++)
+		json_put_text(b, NULL, e->intents[i]);
+	json_close_array(b);
 	if (e->intent_count > EVENT_NAMES_MAX)
-		put_number(b, "intent_count", e->intent_count);
+		json_put_number(b, "intent_count", e->intent_count);
 }
 
 static void put_loose_transfer(struct buf *b, const struct transfer_row *tr)
 {
 	struct block_ref block = { true, tr->height, tr->block_hash };
 
-	put_hash(b, "tx_hash", &tr->tx_hash);
+	json_put_hash(b, "tx_hash", &tr->tx_hash);
 	put_block(b, "block", &block);
-	open_object(b, "transfer");
+	json_open_object(b, "transfer");
 	put_transfer_members(b, tr);
-	close_object(b);
+	json_close_object(b);
 }
 
 void event_chain(struct kv_txn *t, struct chain_row *row, const struct chain_event *e, int64_t now_ms)
@@ -303,21 +229,21 @@ void event_chain(struct kv_txn *t, struct chain_row *row, const struct chain_eve
 		   (unsigned long long)row->event_number, name);
 	open_event(&body, name, now_ms);
 	put_id(&body, &what);
-	put_number(&body, "sequence", sequence);
-	put_number(&body, "chain_id", e->chain);
-	put_number(&body, "event_number", row->event_number);
-	put_reason(&body, e->reason);
+	json_put_number(&body, "sequence", sequence);
+	json_put_number(&body, "chain_id", e->chain);
+	json_put_number(&body, "event_number", row->event_number);
+	event_put_reason(&body, e->reason);
 	put_block(&body, "old_tip", &e->old_tip);
 	put_block(&body, "new_tip", &e->new_tip);
 	put_block(&body, "ancestor", &e->ancestor);
 	if (e->depth)
-		put_number(&body, "depth", e->depth);
+		json_put_number(&body, "depth", e->depth);
 	put_block(&body, "watermark", &e->watermark);
 	put_block(&body, "claimed", &e->claimed);
 	if (e->has_transfer)
 		put_loose_transfer(&body, &e->transfer);
 	if (e->has_other_tx)
-		put_hash(&body, "other_tx_hash", &e->other_tx);
+		json_put_hash(&body, "other_tx_hash", &e->other_tx);
 	put_names(&body, e);
 	close_event(t, &body, sequence);
 	buf_free(&what);

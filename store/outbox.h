@@ -52,6 +52,11 @@ struct evidence {
 	const char *chain_said;		/* a verdict's name at a person's decision; NULL: nothing seen */
 };
 
+/* The reason as {"code","text"}, or null, as the member "reason". */
+void event_put_reason(struct buf *b, const struct reason *reason);
+/* The intent as an object, the very bytes that its events carry. */
+void event_put_intent(struct buf *b, const struct intent *i);
+
 /* An event about an intent; counts up its event number, which the caller stores. */
 void event_intent(struct kv_txn *t, enum event_type type, struct intent *i,
 		  const struct reason *reason, const struct evidence *e, int64_t now_ms);

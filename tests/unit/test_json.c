@@ -292,6 +292,61 @@ static void test_put_string(void **state)
 	buf_free(&out);
 }
 
+/* Commas stand between members and between elements, and nowhere else. */
+static void test_put_members(void **state)
+{
+	struct hash32 hash = { { 0xab } };
+	struct address address = { { 0xcd } };
+	struct u256 amount = u256_from_u64(7);
+	struct buf out = { 0 };
+
+	(void)state;
+	json_open_object(&out, NULL);
+	json_open_array(&out, "none");
+	json_close_array(&out);
+	json_open_array(&out, "list");
+	json_put_text(&out, NULL, "a:");
+	json_put_number(&out, NULL, UINT64_MAX);
+	json_open_object(&out, NULL);
+	json_close_object(&out);
+	json_open_object(&out, NULL);
+	json_put_bool(&out, "no", false);
+	json_close_object(&out);
+	json_close_array(&out);
+	json_put_text(&out, "null", NULL);
+	json_put_hash(&out, "hash", &hash);
+	json_put_hash(&out, "no_hash", NULL);
+	json_put_address(&out, "address", &address);
+	json_put_address(&out, "no_address", NULL);
+	json_put_amount(&out, "amount", &amount);
+	json_put_time(&out, "time", 1);
+	json_put_name(&out, "object");
+	json_open_object(&out, NULL);
+	json_close_object(&out);
+	json_close_object(&out);
+	buf_put_u8(&out, '\0');
+	assert_string_equal((const char *)out.data, "{\"none\":[],"
+			    "\"list\":[\"a:\",18446744073709551615,{},{\"no\":false}],\"null\":null,"
+			    "\"hash\":\"0xab00000000000000000000000000000000000000000000000000000000000000\",\"no_hash\":null,"
+			    "\"address\":\"0xcd00000000000000000000000000000000000000\",\"no_address\":null,\"amount\":\"7\","
+			    "\"time\":\"1970-01-01T00:00:00.001Z\",\"object\":{}}");
+	buf_free(&out);
+}
+
+static void test_copy_text(void **state)
+{
+	struct complaint why;
+	struct json_doc *doc = json_open(slice_of_text("[\"four\"]"), &why);
+	char four[5] = "", three[4] = "";
+
+	(void)state;
+	json_copy_text(json_at(json_root(doc), 0), four, sizeof(four));
+	assert_string_equal(four, "four");
+	json_copy_text(json_at(json_root(doc), 0), three, sizeof(three));
+	assert_string_equal(three, "");
+	finish(doc, "[0]: 4 bytes, want at most 3");
+}
+
 int main(void)
 {
 	const struct CMUnitTest tests[] = {
@@ -306,6 +361,8 @@ int main(void)
 		cmocka_unit_test(test_addresses),
 		cmocka_unit_test(test_hash_and_time),
 		cmocka_unit_test(test_put_string),
+		cmocka_unit_test(test_put_members),
+		cmocka_unit_test(test_copy_text),
 	};
 
 	return cmocka_run_group_tests(tests, NULL, NULL);

@@ -331,8 +331,8 @@ static void check_tampered(struct block *b, struct receipts *r)
 	r->receipts[1].block_number--;
 	check_refused(b, r, "receipt 1 is of height ");
 	r->receipts[1].block_number++;
-	r->receipts[1].type = 0x64;
-	check_refused(b, r, "receipt 1: receipt type 0x64 has no known encoding");
+	r->receipts[1].type = 0x63;
+	check_refused(b, r, "receipt 1: receipt type 0x63 has no known encoding");
 	r->receipts[1].type = 0x05;
 	check_refused(b, r, "receipt 1: receipt type 0x05 has no known encoding");
 }
@@ -584,12 +584,12 @@ static void naive_receipt(struct buf *out, const struct receipts *r, const struc
 	naive_list(out, &items);
 }
 
-#define MADE 9
+#define MADE 11
 
-/* Types 0 (status, failed, root), 1, 2, 3, 4 and two deposits; receipt i has i % 4 logs. */
+/* Types 0 (status, failed, root), 1, 2, 3, 4, two deposits, Arbitrum's and Polygon's; receipt i has i % 4 logs. */
 static struct receipts make_receipts(void)
 {
-	static const uint8_t types[MADE] = { 0, 0, 0, 1, 2, 3, 4, 0x7e, 0x7e };
+	static const uint8_t types[MADE] = { 0, 0, 0, 1, 2, 3, 4, 0x7e, 0x7e, 0x6a, 0x7f };
 	struct receipts r = { .count = MADE };
 
 	r.receipts = xcalloc(MADE, sizeof(*r.receipts));
@@ -694,13 +694,13 @@ static void test_made_block(void **state)
 	(void)state;
 	must(verify_receipts(&b, &r, &scratch, &why));
 	r.receipts[8].deposit_nonce++;
-	check_refused(&b, &r, "9 receipts have the root 0x");
+	check_refused(&b, &r, "11 receipts have the root 0x");
 	r.receipts[8].deposit_nonce--;
 	r.logs[0].topics[0].b[0]++;
-	check_refused(&b, &r, "9 receipts have the root 0x");
+	check_refused(&b, &r, "11 receipts have the root 0x");
 	r.logs[0].topics[0].b[0]--;
 	b.header.bloom[17] ^= 0x10;
-	check_refused(&b, &r, "the blooms of 9 receipts do not add up to the header's");
+	check_refused(&b, &r, "the blooms of 11 receipts do not add up to the header's");
 	b.header.bloom[17] ^= 0x10;
 	must(verify_receipts(&b, &r, &scratch, &why));
 	check_tampered(&b, &r);
