@@ -2,11 +2,20 @@
 
 #include <stdlib.h>
 
+void bodies_drop_singles(struct body_slot *slot)
+{
+	for (uint32_t i = 0; slot->singles && i < slot->block.tx_count; i++)
+		buf_free(&slot->singles[i]);
+	free(slot->singles);
+	slot->singles = NULL;
+}
+
 void bodies_free(struct bodies *b)
 {
 	for (size_t i = 0; i < BODIES_MAX; i++) {
 		block_free(&b->slots[i].block);
 		receipts_free(&b->slots[i].receipts);
+		bodies_drop_singles(&b->slots[i]);
 		free(b->slots[i].witnesses);
 	}
 }
@@ -25,6 +34,7 @@ void bodies_drop(struct body_slot *slot)
 	struct block block = slot->block;
 	struct receipts receipts = slot->receipts;
 
+	bodies_drop_singles(slot);
 	free(slot->witnesses);
 	*slot = (struct body_slot){ .block = block, .receipts = receipts };
 }
@@ -54,6 +64,13 @@ struct body_slot *bodies_use(struct bodies *b, const struct hash32 *hash)
 	}
 	slot->last_used = ++b->clock;
 	return slot;
+}
+
+struct buf *bodies_singles(struct body_slot *slot)
+{
+	if (!slot->singles)
+		slot->singles = xcalloc(slot->block.tx_count + 1, sizeof(*slot->singles));
+	return slot->singles;
 }
 
 struct body_witness *bodies_witness(struct body_slot *slot, const struct address *token,

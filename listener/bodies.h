@@ -10,7 +10,7 @@
 #include "listener/gather.h"
 #include "listener/rpc.h"
 
-#define BODIES_MAX 16
+#define BODIES_MAX 64
 
 struct body_witness {
 	struct witness witness;
@@ -27,9 +27,15 @@ struct body_slot {
 	bool has_block;
 	struct block block;
 	struct fetch block_fetch;
-	bool has_receipts;
+	bool has_receipts;		/* proven, or, if trusted, the node's word */
+	bool trusted;
+	bool has_logs;			/* the receipts hold nothing but the logs */
+	bool want_receipts;		/* the logs will not do */
 	struct receipts receipts;
 	struct fetch receipts_fetch;
+	struct buf *singles;		/* of each transaction its receipt's JSON, where they come one by one */
+	uint32_t singles_left;		/* of a round */
+	unsigned singles_round;
 	struct body_witness *witnesses;
 	size_t witness_count;
 };
@@ -45,6 +51,9 @@ struct body_slot *bodies_find(struct bodies *b, const struct hash32 *hash);
 struct body_slot *bodies_use(struct bodies *b, const struct hash32 *hash);
 /* Give the slot's place up; its memory is kept for the next. */
 void bodies_drop(struct body_slot *slot);
+/* One buffer for each transaction of the slot's block, made empty. */
+struct buf *bodies_singles(struct body_slot *slot);
+void bodies_drop_singles(struct body_slot *slot);
 struct body_witness *bodies_witness(struct body_slot *slot, const struct address *token,
 				    const struct address *payee);
 /* Add a witness that is wanted; the address stays good until the next is added. */

@@ -4,16 +4,18 @@
 
 #include <string.h>
 
-#define TIMEOUT_MS 10000
 #define SILENCES_MAX 3		/* in a row, before it is set aside */
 #define LIES_MAX 6
+#define DEAF_POLLS 5
 #define BACKOFF_DOUBLINGS 6
 
 enum health_do {
 	DO_NOTHING,
 	DO_CONNECT,
+	DO_CHECK,
 	DO_CLOSE_AND_WAIT,
 	DO_WAIT,
+	DO_QUARANTINE,
 	DO_READ_HEAD,
 };
 
@@ -25,55 +27,96 @@ struct health_rule {
 
 static const struct health_rule rules[HEALTHS][HEALTH_EVENTS] = {
 	[HEALTH_CONNECTING] = {
-		[HEV_OPENED] = { HEALTH_LIVE, DO_READ_HEAD, "connected and subscribed" },
+		[HEV_OPENED] = { HEALTH_CHECKING, DO_CHECK, "connected" },
+		[HEV_CHECKED] = { HEALTH_CONNECTING, DO_NOTHING, "a late answer" },
+		[HEV_WRONG] = { HEALTH_WRONG, DO_QUARANTINE, "another chain" },
 		[HEV_CLOSED] = { HEALTH_BACKOFF, DO_WAIT, "cannot be reached" },
 		[HEV_SILENT] = { HEALTH_BACKOFF, DO_CLOSE_AND_WAIT, "does not answer" },
 		[HEV_LIED] = { HEALTH_BACKOFF, DO_CLOSE_AND_WAIT, "answers do not hold" },
+		[HEV_DEAF] = { HEALTH_CONNECTING, DO_NOTHING, "not subscribed yet" },
 		[HEV_LAGS] = { HEALTH_CONNECTING, DO_NOTHING, "not judged before it is open" },
 		[HEV_CAUGHT_UP] = { HEALTH_CONNECTING, DO_NOTHING, "not judged before it is open" },
 		[HEV_RETRY] = { HEALTH_CONNECTING, DO_NOTHING, "is being tried" },
 	},
-	[HEALTH_LIVE] = {
-		[HEV_OPENED] = { HEALTH_LIVE, DO_READ_HEAD, "opened again" },
+	[HEALTH_CHECKING] = {
+		[HEV_OPENED] = { HEALTH_CHECKING, DO_CHECK, "opened again" },
+		[HEV_CHECKED] = { HEALTH_LIVE, DO_READ_HEAD, "is the chain that we follow" },
+		[HEV_WRONG] = { HEALTH_WRONG, DO_QUARANTINE, "another chain" },
 		[HEV_CLOSED] = { HEALTH_BACKOFF, DO_WAIT, "closed the socket" },
 		[HEV_SILENT] = { HEALTH_BACKOFF, DO_CLOSE_AND_WAIT, "does not answer" },
 		[HEV_LIED] = { HEALTH_BACKOFF, DO_CLOSE_AND_WAIT, "answers do not hold" },
+		[HEV_DEAF] = { HEALTH_CHECKING, DO_NOTHING, "not judged before it is checked" },
+		[HEV_LAGS] = { HEALTH_CHECKING, DO_NOTHING, "not judged before it is checked" },
+		[HEV_CAUGHT_UP] = { HEALTH_CHECKING, DO_NOTHING, "not judged before it is checked" },
+		[HEV_RETRY] = { HEALTH_CHECKING, DO_NOTHING, "is being checked" },
+	},
+	[HEALTH_LIVE] = {
+		[HEV_OPENED] = { HEALTH_CHECKING, DO_CHECK, "opened again" },
+		[HEV_CHECKED] = { HEALTH_LIVE, DO_NOTHING, "a late answer" },
+		[HEV_WRONG] = { HEALTH_WRONG, DO_QUARANTINE, "another chain" },
+		[HEV_CLOSED] = { HEALTH_BACKOFF, DO_WAIT, "closed the socket" },
+		[HEV_SILENT] = { HEALTH_BACKOFF, DO_CLOSE_AND_WAIT, "does not answer" },
+		[HEV_LIED] = { HEALTH_BACKOFF, DO_CLOSE_AND_WAIT, "answers do not hold" },
+		[HEV_DEAF] = { HEALTH_BACKOFF, DO_CLOSE_AND_WAIT, "announces no heads any more" },
 		[HEV_LAGS] = { HEALTH_BEHIND, DO_NOTHING, "its head is old" },
 		[HEV_CAUGHT_UP] = { HEALTH_LIVE, DO_NOTHING, "is at the head" },
 		[HEV_RETRY] = { HEALTH_LIVE, DO_NOTHING, "needs no retry" },
 	},
 	[HEALTH_BEHIND] = {
-		[HEV_OPENED] = { HEALTH_LIVE, DO_READ_HEAD, "opened again" },
+		[HEV_OPENED] = { HEALTH_CHECKING, DO_CHECK, "opened again" },
+		[HEV_CHECKED] = { HEALTH_BEHIND, DO_NOTHING, "a late answer" },
+		[HEV_WRONG] = { HEALTH_WRONG, DO_QUARANTINE, "another chain" },
 		[HEV_CLOSED] = { HEALTH_BACKOFF, DO_WAIT, "closed the socket" },
 		[HEV_SILENT] = { HEALTH_BACKOFF, DO_CLOSE_AND_WAIT, "does not answer" },
 		[HEV_LIED] = { HEALTH_BACKOFF, DO_CLOSE_AND_WAIT, "answers do not hold" },
+		[HEV_DEAF] = { HEALTH_BACKOFF, DO_CLOSE_AND_WAIT, "announces no heads any more" },
 		[HEV_LAGS] = { HEALTH_BEHIND, DO_NOTHING, "its head is old" },
 		[HEV_CAUGHT_UP] = { HEALTH_LIVE, DO_NOTHING, "is at the head again" },
 		[HEV_RETRY] = { HEALTH_BEHIND, DO_NOTHING, "needs no retry" },
 	},
 	[HEALTH_BACKOFF] = {
-		[HEV_OPENED] = { HEALTH_LIVE, DO_READ_HEAD, "opened" },
+		[HEV_OPENED] = { HEALTH_CHECKING, DO_CHECK, "opened" },
+		[HEV_CHECKED] = { HEALTH_BACKOFF, DO_NOTHING, "a late answer" },
+		[HEV_WRONG] = { HEALTH_WRONG, DO_NOTHING, "another chain" },
 		[HEV_CLOSED] = { HEALTH_BACKOFF, DO_NOTHING, "is closed" },
 		[HEV_SILENT] = { HEALTH_BACKOFF, DO_NOTHING, "a late failure" },
 		[HEV_LIED] = { HEALTH_BACKOFF, DO_NOTHING, "a late lie" },
+		[HEV_DEAF] = { HEALTH_BACKOFF, DO_NOTHING, "is closed" },
 		[HEV_LAGS] = { HEALTH_BACKOFF, DO_NOTHING, "not judged while it is set aside" },
 		[HEV_CAUGHT_UP] = { HEALTH_BACKOFF, DO_NOTHING, "not judged while it is set aside" },
 		[HEV_RETRY] = { HEALTH_CONNECTING, DO_CONNECT, "is tried again" },
+	},
+	[HEALTH_WRONG] = {
+		[HEV_OPENED] = { HEALTH_CHECKING, DO_CHECK, "opened" },
+		[HEV_CHECKED] = { HEALTH_WRONG, DO_NOTHING, "a late answer" },
+		[HEV_WRONG] = { HEALTH_WRONG, DO_NOTHING, "still another chain" },
+		[HEV_CLOSED] = { HEALTH_WRONG, DO_NOTHING, "is closed" },
+		[HEV_SILENT] = { HEALTH_WRONG, DO_NOTHING, "a late failure" },
+		[HEV_LIED] = { HEALTH_WRONG, DO_NOTHING, "a late lie" },
+		[HEV_DEAF] = { HEALTH_WRONG, DO_NOTHING, "is closed" },
+		[HEV_LAGS] = { HEALTH_WRONG, DO_NOTHING, "not judged while it is quarantined" },
+		[HEV_CAUGHT_UP] = { HEALTH_WRONG, DO_NOTHING, "not judged while it is quarantined" },
+		[HEV_RETRY] = { HEALTH_CONNECTING, DO_CONNECT, "is looked at again" },
 	},
 };
 
 static const char *const names[HEALTHS] = {
 	[HEALTH_CONNECTING] = "connecting",
+	[HEALTH_CHECKING] = "checking",
 	[HEALTH_LIVE] = "live",
 	[HEALTH_BEHIND] = "behind",
 	[HEALTH_BACKOFF] = "backing off",
+	[HEALTH_WRONG] = "wrong chain",
 };
 
 static const char *const event_names[HEALTH_EVENTS] = {
 	[HEV_OPENED] = "opened",
+	[HEV_CHECKED] = "checked",
+	[HEV_WRONG] = "wrong",
 	[HEV_CLOSED] = "closed",
 	[HEV_SILENT] = "silent",
 	[HEV_LIED] = "lied",
+	[HEV_DEAF] = "deaf",
 	[HEV_LAGS] = "lags",
 	[HEV_CAUGHT_UP] = "caught up",
 	[HEV_RETRY] = "retry",
@@ -116,10 +159,18 @@ static void wait_to_retry(struct provider *p)
 /* What it said last is not known to be what it says when it is back. */
 static void forget(struct provider *p)
 {
-	p->silences = p->lies = 0;
+	p->silences = p->lies = p->unannounced = 0;
+	p->subscribed = false;
 	for (unsigned tag = 0; tag < TAGS; tag++)
 		p->tags[tag].known = p->tags[tag].doubted = false;
 	p->floor.round = 0;
+}
+
+static void leave(struct provider *p)
+{
+	p->set_aside++;
+	forget(p);
+	wait_to_retry(p);
 }
 
 static void act(struct provider *p, enum health_do effect)
@@ -130,12 +181,17 @@ static void act(struct provider *p, enum health_do effect)
 	case DO_CONNECT:
 		loop_of(p)->ops->socket_open(loop_of(p), &p->socket);
 		return;
+	case DO_CHECK:
+		provider_check(p);
+		return;
+	case DO_QUARANTINE:
+		p->closings = BACKOFF_DOUBLINGS;
+		/* fall through */
 	case DO_CLOSE_AND_WAIT:
 		loop_of(p)->ops->socket_close(loop_of(p), &p->socket);
 		/* fall through */
 	case DO_WAIT:
-		forget(p);
-		wait_to_retry(p);
+		leave(p);
 		return;
 	case DO_READ_HEAD:
 		provider_ask_head(p);
@@ -146,10 +202,13 @@ static void act(struct provider *p, enum health_do effect)
 void provider_event(struct provider *p, enum health_event ev)
 {
 	const struct health_rule *rule = &rules[p->health][ev];
+	const char *why = ev == HEV_WRONG ? p->check.why.text : rule->why;
 
-	if (rule->next != p->health)
-		log_info("endpoint=%u %s -> %s why=\"%s\"", p->index, names[p->health],
-			 names[rule->next], rule->why);
+	if (rule->next != p->health) {
+		log_line(ev == HEV_WRONG ? LOG_ODD : LOG_INFO, "endpoint=%u chain=%llu %s -> %s why=\"%s\"", p->index,
+			 (unsigned long long)p->config->chain_id, names[p->health], names[rule->next], why);
+		complain(&p->why, OK, "%s", why);
+	}
 	p->health = rule->next;
 	act(p, rule->effect);
 }
@@ -158,6 +217,7 @@ void provider_heard(struct provider *p, bool answered, bool held)
 {
 	p->silences = answered ? 0 : p->silences + 1;
 	p->lies = held || !answered ? (held ? 0 : p->lies) : p->lies + 1;
+	p->answers_refused += answered && !held;
 	if (held)
 		p->closings = 0;
 	if (p->silences >= SILENCES_MAX)
@@ -166,15 +226,26 @@ void provider_heard(struct provider *p, bool answered, bool held)
 		provider_event(p, HEV_LIED);
 }
 
+/* A subscription can die while its socket lives. */
+static void judge_hearing(struct provider *p)
+{
+	if (!p->subscribed || !p->head.verified || p->head.height <= p->polled_height)
+		return;
+	p->polled_height = p->head.height;
+	if (++p->unannounced >= DEAF_POLLS)
+		provider_event(p, HEV_DEAF);
+}
+
 static void head_done(struct rpc_call *call, enum rpc_outcome outcome, const struct reply *reply)
 {
 	struct provider *p = call->ctx;
 
-	p->head_fetch.asked = false;
+	p->head_fetch.asked = 0;
 	if (outcome == RPC_CANCELED)
 		return;
 	if (outcome == RPC_RESULT) {
 		p->owner.on_head(p->owner.ctx, p, reply->result);
+		judge_hearing(p);
 		return;
 	}
 	provider_heard(p, outcome != RPC_FAILED, outcome != RPC_FAILED);
@@ -187,9 +258,13 @@ void provider_ask_head(struct provider *p)
 
 	if (p->head_fetch.asked)
 		return;
-	p->head_fetch.asked = true;
+	p->head_fetch.asked = 1;
 	rpc_start(&p->rpc, &call, "[\"latest\",false]");
 }
+
+/* The socket. */
+
+enum { ID_SUBSCRIBE = 1, ID_CHAIN };
 
 static void on_open(struct loop_socket *socket)
 {
@@ -197,7 +272,35 @@ static void on_open(struct loop_socket *socket)
 
 	loop_of(p)->ops->socket_send(loop_of(p), socket,
 		slice_of_text("{\"jsonrpc\":\"2.0\",\"id\":1,\"method\":\"eth_subscribe\",\"params\":[\"newHeads\"]}"));
+	if (p->config->check_endpoints)
+		loop_of(p)->ops->socket_send(loop_of(p), socket,
+			slice_of_text("{\"jsonrpc\":\"2.0\",\"id\":2,\"method\":\"eth_chainId\",\"params\":[]}"));
 	provider_event(p, HEV_OPENED);
+}
+
+/* Its socket may lead to another node than its requests do. */
+static void hear_chain(struct provider *p, const struct reply *reply)
+{
+	struct complaint why;
+	uint64_t id;
+
+	if (reply->kind != REPLY_RESULT || result_u64(reply->result, &id, &why) || id == p->config->chain_id)
+		return;
+	complain(&p->check.why, OK, "its socket serves chain %llu, want %llu", (unsigned long long)id,
+		 (unsigned long long)p->config->chain_id);
+	provider_event(p, HEV_WRONG);
+	p->owner.changed(p->owner.ctx);
+}
+
+static void on_reply(struct provider *p, const struct reply *reply)
+{
+	if (reply->has_id && reply->id == ID_CHAIN) {
+		hear_chain(p, reply);
+		return;
+	}
+	p->subscribed = reply->has_id && reply->id == ID_SUBSCRIBE && reply->kind == REPLY_RESULT;
+	if (!p->subscribed)
+		log_odd("endpoint=%u subscription refused: heads are only polled why=\"%s\"", p->index, reply->message);
 }
 
 static void on_message(struct loop_socket *socket, struct slice text)
@@ -206,8 +309,16 @@ static void on_message(struct loop_socket *socket, struct slice text)
 	struct complaint why;
 	struct reply reply;
 
-	if (reply_decode(text, &reply, &why) == OK && reply.kind == REPLY_NOTICE)
-		p->owner.on_head(p->owner.ctx, p, reply.result);
+	if (reply_decode(text, &reply, &why)) {
+		log_odd("endpoint=%u message refused why=\"%s\"", p->index, why.text);
+		return;
+	}
+	if (reply.kind != REPLY_NOTICE) {
+		on_reply(p, &reply);
+		return;
+	}
+	p->unannounced = 0;
+	p->owner.on_head(p->owner.ctx, p, reply.result);
 }
 
 static void on_closed(struct loop_socket *socket)
@@ -223,17 +334,20 @@ static void on_retry(struct loop_timer *timer)
 	provider_event(timer->ctx, HEV_RETRY);
 }
 
-void provider_start(struct provider *p, struct loop *loop, const char *url, unsigned index,
-		    const struct chain_config *config, const struct provider_owner *owner)
+void provider_start(struct provider *p, struct loop *loop, const struct endpoint_urls *at, unsigned index,
+		    const struct chain_config *config, struct genesis *genesis, const struct provider_owner *owner)
 {
 	*p = (struct provider){
-		.url = url,
+		.at = *at,
 		.index = index,
 		.owner = *owner,
 		.config = config,
-		.rpc = { .loop = loop, .url = url, .timeout_ms = TIMEOUT_MS },
+		.genesis = genesis,
+		.why.text = "not connected yet",
+		.rpc = { .loop = loop, .url = at->http, .timeout_ms = config->timeout_ms,
+			 .batch_max = config->batch_max },
 	};
-	p->socket = (struct loop_socket){ .url = url, .opened = on_open, .message = on_message,
+	p->socket = (struct loop_socket){ .url = at->ws, .opened = on_open, .message = on_message,
 					  .closed = on_closed, .ctx = p };
 	p->retry = (struct loop_timer){ .fire = on_retry, .ctx = p };
 	loop->ops->socket_open(loop, &p->socket);

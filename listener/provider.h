@@ -14,22 +14,27 @@
 
 enum health {
 	HEALTH_CONNECTING,
+	HEALTH_CHECKING,	/* asked whether it is the chain that we are told to follow */
 	HEALTH_LIVE,
 	HEALTH_BEHIND,		/* its head is old beside another's */
 	HEALTH_BACKOFF,		/* closed, silent or set aside: tried again later */
+	HEALTH_WRONG,		/* another chain, or other tokens: quarantined, and alarmed */
 };
-#define HEALTHS 4
+#define HEALTHS 6
 
 enum health_event {
-	HEV_OPENED,		/* the socket is open and subscribed */
+	HEV_OPENED,		/* the socket is open, and a subscription asked for */
+	HEV_CHECKED,		/* it is the chain that we are told to follow */
+	HEV_WRONG,		/* it is not */
 	HEV_CLOSED,
 	HEV_SILENT,		/* several requests in a row had no usable answer */
 	HEV_LIED,		/* several answers in a row did not hold, or it denies what is final */
+	HEV_DEAF,		/* several new heads in a row were polled, and none announced */
 	HEV_LAGS,
 	HEV_CAUGHT_UP,
 	HEV_RETRY,		/* the time to wait is over */
 };
-#define HEALTH_EVENTS 7
+#define HEALTH_EVENTS 10
 
 const char *health_name(enum health h);
 /* The table as text, one line a cell, for the golden file. */
@@ -64,6 +69,22 @@ struct floor_reading {
 	struct fetch fetch;
 };
 
+/* The genesis block that all endpoints must have; the first that is checked tells it where nobody knows. */
+struct genesis {
+	bool known;
+	struct hash32 hash;
+};
+
+/* The questions after a connect; judged when the last is answered. */
+struct provider_check {
+	unsigned round;
+	unsigned left;
+	bool failed;			/* one had no usable answer */
+	struct complaint why;	/* what is wrong; empty: nothing */
+	bool has_genesis;
+	struct hash32 genesis;
+};
+
 struct provider;
 
 /* Who owns it: told what happens, from the loop's turn. */
@@ -74,16 +95,27 @@ struct provider_owner {
 };
 
 struct provider {
-	const char *url;		/* borrowed */
+	struct endpoint_urls at;		/* borrowed */
 	unsigned index;
 	struct provider_owner owner;
 	const struct chain_config *config;
+	struct genesis *genesis;	/* shared with the others */
 	struct rpc rpc;
 	struct loop_socket socket;
 	struct loop_timer retry;
 	enum health health;
+	struct complaint why;	/* why it is so */
+	struct provider_check check;
+	bool subscribed;
+	bool syncing;			/* as it said at the connect */
+	bool lacks_block_receipts;	/* it has no such method */
 	unsigned closings;		/* one after another: the wait doubles */
 	unsigned silences, lies;	/* in a row */
+	unsigned unannounced;		/* new heads in a row that only the poll told */
+	uint64_t polled_height;		/* of the last of them */
+	uint64_t set_aside;		/* how often it was, since the start */
+	uint64_t answers_refused;	/* what did not hold */
+	uint64_t tags_lower;		/* a tag went back */
 	struct head head;
 	struct fetch head_fetch;
 	struct tag_reading tags[TAGS];
@@ -91,8 +123,8 @@ struct provider {
 };
 
 /* Connect.  @p stays where it is until provider_stop(). */
-void provider_start(struct provider *p, struct loop *loop, const char *url, unsigned index,
-		    const struct chain_config *config, const struct provider_owner *owner);
+void provider_start(struct provider *p, struct loop *loop, const struct endpoint_urls *at, unsigned index,
+		    const struct chain_config *config, struct genesis *genesis, const struct provider_owner *owner);
 /* All its calls must have ended. */
 void provider_stop(struct provider *p);
 
@@ -100,6 +132,9 @@ void provider_stop(struct provider *p);
 void provider_heard(struct provider *p, bool answered, bool held);
 void provider_event(struct provider *p, enum health_event ev);
 bool provider_is_live(const struct provider *p);
+
+/* Ask whether it is the chain that we are told to follow; an event of its health tells. */
+void provider_check(struct provider *p);
 
 /* Ask for its latest block; on_head tells. */
 void provider_ask_head(struct provider *p);

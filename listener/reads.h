@@ -15,9 +15,7 @@
 #include "listener/fork.h"
 #include "listener/provider.h"
 
-#define NUMBERED_MAX 32
-
-#define PROVIDERS_MAX 8
+#define NUMBERED_MAX 128
 
 /* Which block a node says stands at a height. */
 struct numbered {
@@ -46,6 +44,10 @@ struct reads {
 	unsigned provider_count;
 	unsigned leader;		/* whose head we follow */
 	const struct chain_config *config;
+	struct genesis genesis;		/* told by the store or the configuration, else by the first that is checked */
+	int64_t head_read_ms;		/* when an endpoint last answered with a head */
+	bool trusted;			/* an operator takes the node's word for the receipts of this block */
+	struct hash32 trusted_hash;
 	void (*changed)(void *ctx);
 	void *ctx;
 	struct loop_timer retry;
@@ -55,12 +57,13 @@ struct reads {
 	struct tx_place tx;
 	struct buf scratch;		/* of verify */
 	struct block notice;		/* of a head's notification */
+	unsigned rounds;		/* of single receipts, counted */
 	uint64_t refused;		/* answers that did not hold */
 };
 
-/* Connect to the endpoints; @urls are borrowed.  @r stays where it is until reads_stop(). */
-void reads_start(struct reads *r, struct loop *loop, const char *const *urls, unsigned count,
-		 const struct chain_config *config, void (*changed)(void *ctx), void *ctx);
+/* Connect to the endpoints; their texts are borrowed.  @r stays where it is until reads_stop(). */
+void reads_start(struct reads *r, struct loop *loop, const struct endpoint_urls *endpoints, unsigned count,
+		 const struct chain_config *config, struct genesis genesis, void (*changed)(void *ctx), void *ctx);
 /* All its calls must have ended. */
 void reads_stop(struct reads *r);
 
@@ -78,8 +81,13 @@ void reads_ask_header(struct reads *r, const struct hash32 *hash);
 /* The node's block at @height as read in this @round; false: not known yet, and asked. */
 bool reads_number(struct reads *r, uint64_t height, uint64_t round, struct hash32 *out);
 
-/* The verified block with its receipts; NULL: not in hand yet, and asked. */
+/*
+ * The verified block with its receipts, or, where no endpoint gives all receipts of a block at once, with its logs;
+ * NULL: not in hand yet, and asked.
+ */
 struct body_slot *reads_body(struct reads *r, const struct hash32 *hash);
+/* Its logs will not do: each receipt is fetched; reads_body() gives NULL until all are there. */
+void reads_want_receipts(struct body_slot *slot);
 
 /* True when each witness was read or is not to be had; else they are asked. */
 bool reads_witnesses(struct reads *r, struct body_slot *slot);

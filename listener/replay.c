@@ -162,7 +162,7 @@ static enum err fulfil(struct kv_txn *t, struct wish *w)
 	case TAPE_TRANSITION:
 		return desk_move(t, &move, now_ms, &w->moved, r->why);
 	case TAPE_ACCEPT:
-		tracker_accept(t, &r->tracker, &rec->hash);
+		tracker_accept(t, &r->config, &rec->hash);
 		return OK;
 	default:
 		return OK;
@@ -204,7 +204,7 @@ static enum err work_wish(struct replay *r, struct tape_record *record)
 		log_odd("%s:%llu: evidence conflict: another transaction than the recorded one", r->name,
 			(unsigned long long)r->line);
 	on_committed(r);
-	tracker_run(&r->tracker);
+	tracker_look_again(&r->tracker);
 	return OK;
 }
 
@@ -224,13 +224,13 @@ static void settle_down(struct replay *r)
 
 static enum err start_tracker(struct replay *r)
 {
-	static const char *const url = "tape:";
+	static const struct endpoint_urls at = { "tape:", "tape:" };
 	struct tracker_watcher watcher = { on_committing, on_committed, on_applied, on_rolled_back, r };
 	enum err err;
 
 	if (r->started)
 		return OK;
-	err = tracker_start(&r->tracker, tapenode_loop(r->node), r->kv, &url, 1, &r->config, &watcher, r->why);
+	err = tracker_start(&r->tracker, tapenode_loop(r->node), r->kv, &at, 1, &r->config, &watcher, r->why);
 	r->started = err == OK;
 	if (r->started)
 		settle_down(r);
@@ -350,6 +350,8 @@ static enum err read_first_line(struct replay *r, struct slice line)
 		return place(r, err);
 	}
 	r->config = rec->config;
+	if (r->options->commit_blocks)
+		r->config.commit_blocks = r->options->commit_blocks;
 	r->clock_runs = rec->has_time;
 	tapenode_set_clock(r->node, rec->time_ms);
 	snprintf(r->sink, sizeof(r->sink), "tape:%s", hash_format(&identity, text));

@@ -24,6 +24,7 @@ struct replay_options {
 	const char *store;	/* folder; NULL: a temporary one, removed at the end */
 	size_t map_bytes;
 	size_t line_max_bytes;	/* 0: the default of tape.h */
+	unsigned commit_blocks;	/* in one commit, where several are in hand; 0: one */
 	bool colour;		/* of a story */
 	struct kv_hook hook;	/* of the store, for tests of crashes; all zero: none */
 	FILE *out;

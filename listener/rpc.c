@@ -1,13 +1,51 @@
 #include "listener/rpc.h"
 
 #include "common/log.h"
+#include "common/scan.h"
 
 #include <stdlib.h>
 #include <string.h>
 #include <strings.h>
 
-static enum rpc_outcome judge(const struct rpc_call *call, enum loop_end end, int status,
-			      struct slice answer, struct reply *reply)
+#define RETRY_AFTER_MAX_S 600
+
+/* Calls that went out in one post. */
+struct sent {
+	struct loop_post post;
+	struct rpc *rpc;
+	struct buf body;
+	struct rpc_call *calls;		/* those not answered yet, in the order of their ids */
+	bool batch;
+	int64_t since_ms;
+};
+
+static int64_t now_ms(const struct rpc *rpc)
+{
+	return rpc->loop->ops->now_ms(rpc->loop);
+}
+
+/* Answers. */
+
+static void end_call(struct rpc_call *call, enum rpc_outcome outcome, const struct reply *reply)
+{
+	call->done(call, outcome, reply);
+	buf_free(&call->request);
+	free(call);
+}
+
+static void end_calls(struct rpc_call *calls, enum rpc_outcome outcome)
+{
+	struct reply reply = { .kind = REPLY_ERROR };
+
+	while (calls) {
+		struct rpc_call *call = calls;
+
+		calls = call->next;
+		end_call(call, outcome, &reply);
+	}
+}
+
+static enum rpc_outcome outcome_of(const struct reply *reply)
 {
 	static const enum rpc_outcome outcomes[] = {
 		[REPLY_RESULT] = RPC_RESULT,
@@ -15,32 +53,165 @@ static enum rpc_outcome judge(const struct rpc_call *call, enum loop_end end, in
 		[REPLY_ERROR] = RPC_ERROR,
 		[REPLY_NOTICE] = RPC_FAILED,
 	};
-	struct complaint why;
 
-	if (end == LOOP_CANCELED)
-		return RPC_CANCELED;
-	if (end != LOOP_ANSWERED)
-		return RPC_FAILED;
+	return outcomes[reply->kind];
+}
+
+static enum rpc_outcome judge(const struct rpc_call *call, int status, struct slice answer, struct reply *reply)
+{
+	struct complaint why;
+	bool nameless;
+
 	if (reply_decode(answer, reply, &why)) {
 		log_odd("answer refused method=%s status=%d why=\"%s\"", call->method, status, why.text);
 		return RPC_FAILED;
 	}
-	if (reply->kind != REPLY_ERROR && (!reply->has_id || reply->id != call->id)) {
+	/* An error may come without an id: the request could not be read. */
+	nameless = reply->kind == REPLY_ERROR && !reply->has_id;
+	if (!nameless && (!reply->has_id || reply->id != call->id)) {
 		log_odd("answer refused method=%s why=\"it is another request's\"", call->method);
 		return RPC_FAILED;
 	}
-	return outcomes[reply->kind];
+	return outcome_of(reply);
+}
+
+static struct rpc_call *take_call(struct rpc_call **calls, uint64_t id)
+{
+	struct rpc_call *call;
+
+	while (*calls && (*calls)->id != id)
+		calls = &(*calls)->next;
+	call = *calls;
+	if (call)
+		*calls = call->next;
+	return call;
+}
+
+/* Each answer of the batch to its call, in whatever order; what is left over has none. */
+static void deal_out(struct sent *s, struct slice answer)
+{
+	struct scan scan = scan_begin(answer);
+	struct complaint why;
+	struct rpc_call *call;
+	struct reply reply;
+	struct slice one;
+
+	scan_array(&scan);
+	while (scan_element(&scan) && scan_skip(&scan, &one)) {
+		if (reply_decode(one, &reply, &why) || !reply.has_id)
+			continue;
+		call = take_call(&s->calls, reply.id);
+		if (call)
+			end_call(call, outcome_of(&reply), &reply);
+	}
+	if (s->calls)
+		log_odd("answers of a batch are missing method=%s", s->calls->method);
+}
+
+static void send_calls(struct rpc *rpc, struct rpc_call *calls, bool batch);
+
+/* What a node says that takes no batches, or not so long ones: one error for all, or a status. */
+static bool is_refusal(int status, struct slice answer)
+{
+	struct scan scan = scan_begin(answer);
+
+	return scan_peek(&scan) == SCAN_OBJECT || status == 400 || status == 404 || status == 405 || status == 413 ||
+	       status == 415 || status == 501;
+}
+
+static void ask_singly(struct rpc *rpc, struct rpc_call *calls)
+{
+	log_info("an endpoint takes no batches");
+	rpc->batch_max = 1;
+	while (calls) {
+		struct rpc_call *call = calls;
+
+		calls = call->next;
+		call->next = NULL;
+		send_calls(rpc, call, false);
+	}
+}
+
+static void take_batch(struct sent *s, int status, struct slice answer)
+{
+	struct scan scan = scan_begin(answer);
+
+	if (scan_peek(&scan) == SCAN_ARRAY) {
+		deal_out(s, answer);
+	} else if (is_refusal(status, answer)) {
+		ask_singly(s->rpc, s->calls);
+		s->calls = NULL;
+	} else {
+		log_odd("answer refused method=%s status=%d why=\"no answer to a batch\"", s->calls->method, status);
+	}
+}
+
+static void take_single(struct sent *s, int status, struct slice answer)
+{
+	struct rpc_call *call = s->calls;
+	struct reply reply = { .kind = REPLY_ERROR };
+	enum rpc_outcome outcome = judge(call, status, answer, &reply);
+
+	s->calls = NULL;
+	end_call(call, outcome, &reply);
+}
+
+/* What the post itself tells of the endpoint. */
+static void learn(struct rpc *rpc, const struct sent *s)
+{
+	unsigned wait_s = s->post.retry_after_s < RETRY_AFTER_MAX_S ? s->post.retry_after_s : RETRY_AFTER_MAX_S;
+	int64_t trip_ms = now_ms(rpc) - s->since_ms;
+
+	rpc->trip_ms = rpc->trip_ms ? (7 * rpc->trip_ms + trip_ms) / 8 : trip_ms;
+	if (!wait_s)
+		return;
+	log_info("an endpoint asks to wait s=%u", wait_s);
+	rpc->not_before_ms = now_ms(rpc) + (int64_t)wait_s * 1000;
 }
 
 static void on_done(struct loop_post *post, enum loop_end end, int status, struct slice answer)
 {
-	struct rpc_call *call = post->ctx;
-	struct reply reply = { .kind = REPLY_ERROR };
-	enum rpc_outcome outcome = judge(call, end, status, answer, &reply);
+	struct sent *s = post->ctx;
 
-	call->done(call, outcome, &reply);
-	buf_free(&call->body);
-	free(call);
+	if (end == LOOP_ANSWERED) {
+		learn(s->rpc, s);
+		if (s->batch)
+			take_batch(s, status, answer);
+		else
+			take_single(s, status, answer);
+	}
+	end_calls(s->calls, end == LOOP_CANCELED ? RPC_CANCELED : RPC_FAILED);
+	buf_free(&s->body);
+	free(s);
+}
+
+/* Requests. */
+
+static void send_calls(struct rpc *rpc, struct rpc_call *calls, bool batch)
+{
+	struct sent *s = xcalloc(1, sizeof(*s));
+
+	s->rpc = rpc;
+	s->calls = calls;
+	s->batch = batch;
+	s->since_ms = now_ms(rpc);
+	if (batch)
+		buf_put_u8(&s->body, '[');
+	for (const struct rpc_call *call = calls; call; call = call->next) {
+		if (call != calls)
+			buf_put_u8(&s->body, ',');
+		buf_put(&s->body, call->request.data, call->request.len);
+	}
+	if (batch)
+		buf_put_u8(&s->body, ']');
+	s->post = (struct loop_post){
+		.url = rpc->url,
+		.body = buf_slice(&s->body),
+		.timeout_ms = rpc->timeout_ms,
+		.done = on_done,
+		.ctx = s,
+	};
+	rpc->loop->ops->post(rpc->loop, &s->post);
 }
 
 void rpc_start(struct rpc *rpc, const struct rpc_call *call, const char *params)
@@ -50,18 +221,51 @@ void rpc_start(struct rpc *rpc, const struct rpc_call *call, const char *params)
 	*c = *call;
 	c->rpc = rpc;
 	c->id = ++rpc->last_id;
-	c->body = (struct buf){ 0 };
-	buf_printf(&c->body, "{\"jsonrpc\":\"2.0\",\"id\":%llu,\"method\":\"%s\",\"params\":%s}",
+	c->request = (struct buf){ 0 };
+	c->next = NULL;
+	buf_printf(&c->request, "{\"jsonrpc\":\"2.0\",\"id\":%llu,\"method\":\"%s\",\"params\":%s}",
 		   (unsigned long long)c->id, c->method, params);
-	c->post = (struct loop_post){
-		.url = rpc->url,
-		.body = buf_slice(&c->body),
-		.timeout_ms = rpc->timeout_ms,
-		.done = on_done,
-		.ctx = c,
-	};
-	rpc->loop->ops->post(rpc->loop, &c->post);
+	if (!rpc->holds || rpc->batch_max <= 1) {
+		send_calls(rpc, c, false);
+		return;
+	}
+	c->next = rpc->held;
+	rpc->held = c;
 }
+
+void rpc_hold(struct rpc *rpc)
+{
+	rpc->holds++;
+}
+
+/* Cut the newest @most off the list and turn them round. */
+static struct rpc_call *take_held(struct rpc *rpc, unsigned most, unsigned *count)
+{
+	struct rpc_call *taken = NULL;
+
+	for (*count = 0; rpc->held && *count < most; (*count)++) {
+		struct rpc_call *call = rpc->held;
+
+		rpc->held = call->next;
+		call->next = taken;
+		taken = call;
+	}
+	return taken;
+}
+
+void rpc_release(struct rpc *rpc)
+{
+	if (--rpc->holds)
+		return;
+	while (rpc->held) {
+		unsigned count;
+		struct rpc_call *calls = take_held(rpc, rpc->batch_max, &count);
+
+		send_calls(rpc, calls, count > 1);
+	}
+}
+
+/* What an error means, whatever its code. */
 
 static bool mentions(const char *text, const char *word)
 {
@@ -74,16 +278,27 @@ static bool mentions(const char *text, const char *word)
 	return false;
 }
 
-bool rpc_is_gone(const struct reply *reply)
+static bool mentions_any(const char *text, const char *const *words)
 {
-	static const char *const words[] = { "missing trie node", "state not available", "is not available",
-					     "pruned", "historical state" };
-
-	if (reply->code == 4444)
-		return true;
-	for (size_t i = 0; i < ARRAY_SIZE(words); i++) {
-		if (mentions(reply->message, words[i]))
+	for (; *words; words++) {
+		if (mentions(text, *words))
 			return true;
 	}
 	return false;
+}
+
+bool rpc_is_gone(const struct reply *reply)
+{
+	static const char *const words[] = { "missing trie node", "state not available", "is not available",
+					     "pruned", "historical state", NULL };
+
+	return reply->code == 4444 || mentions_any(reply->message, words);
+}
+
+bool rpc_is_no_method(const struct reply *reply)
+{
+	static const char *const words[] = { "method not found", "does not exist", "not supported", "unsupported",
+					     "unknown method", "unknown variant", NULL };
+
+	return reply->code == -32601 || (reply->code <= -32000 && mentions_any(reply->message, words));
 }

@@ -2,7 +2,8 @@
  * rpc - JSON-RPC 2.0 calls over HTTP POST, each answered exactly once.
  *
  * An answer is matched by its id; a body that is no message, or another's, is a failure of that
- * call, not of the process.
+ * call, not of the process.  Calls started between rpc_hold() and rpc_release() go out
+ * together, as batches, where the endpoint takes them; one that refuses a batch is asked singly from then on.
  */
 #ifndef LISTENER_RPC_H
 #define LISTENER_RPC_H
@@ -14,7 +15,12 @@ struct rpc {
 	struct loop *loop;
 	const char *url;
 	unsigned timeout_ms;
+	unsigned batch_max;		/* calls in one post; 1: it takes no batches */
 	uint64_t last_id;
+	int64_t trip_ms;		/* a round trip, smoothed as RFC 6298 does; 0: none yet */
+	int64_t not_before_ms;		/* it asked to be left alone until then (Retry-After, RFC 9110) */
+	unsigned holds;
+	struct rpc_call *held;		/* newest first */
 };
 
 enum rpc_outcome {
@@ -42,16 +48,21 @@ struct rpc_call {
 	unsigned who;
 
 	uint64_t id;			/* rpc's own from here on */
-	struct buf body;
-	struct loop_post post;
+	struct buf request;
+	struct rpc_call *next;
 };
 
 /* Start a call of @method; @params is the JSON array.  *@call is copied. */
 void rpc_start(struct rpc *rpc, const struct rpc_call *call, const char *params);
 
-/* One question, asked once at a time. */
+/* May be nested; what is held goes out with the last release. */
+void rpc_hold(struct rpc *rpc);
+void rpc_release(struct rpc *rpc);
+
+/* One question, asked once at a time, and once more if the answer is slow. */
 struct fetch {
-	bool asked;			/* a call is under way */
+	unsigned asked;			/* calls under way */
+	int64_t again_ms;		/* a second call may be made from then on; 0: never */
 	unsigned failures;		/* one after another */
 	int64_t next_ms;		/* not asked again before */
 	unsigned who;			/* the endpoint asked last */
@@ -59,5 +70,7 @@ struct fetch {
 
 /* True if the error says that the state or the history is gone for good, not for the moment. */
 bool rpc_is_gone(const struct reply *reply);
+/* True if it says that the endpoint has no such method; clients differ in the code (EIP-1474: -32601). */
+bool rpc_is_no_method(const struct reply *reply);
 
 #endif

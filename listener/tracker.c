@@ -43,61 +43,152 @@ static bool follow_accepted(struct tracker *tr)
 	return tracker_apply_next(tr, head, &plan);
 }
 
-/* The first head: we stand just below it; on a genesis block, which has no transactions, at it. */
-static bool find_start(struct tracker *tr)
+static void start_body(struct kv_txn *t, struct commit *c)
 {
-	const struct hash32 *hash = &reads_head(&tr->reads)->hash;
-	const struct link *head;
+	struct chain_row *chain = &c->apply.chain;
 
-	if (tr->window.count)
-		return true;
-	if (!needs_header(tr, hash))
+	chain->has_start = true;
+	chain->start_height = c->start_height;
+	chain->start_parent = c->theirs;
+	chain_put(t, c->tr->config->chain_id, chain);
+}
+
+/* Following begins with the block of @height, on @parent; on a genesis block, which has no transactions, at it. */
+static bool begin_at(struct tracker *tr, uint64_t height, const struct hash32 *hash, const struct hash32 *parent)
+{
+	struct commit c = { .body = start_body, .start_height = height ? height : 1,
+			    .theirs = height ? *parent : *hash };
+
+	/* Crash before: another head may be the first.  After: no block from here on is left out. */
+	if (!tracker_commit(tr, &c))
 		return false;
-	head = links_find(&tr->reads.links, hash);
-	if (head->height)
-		window_push(&tr->window, head->height - 1, &head->parent);
-	else
-		window_push(&tr->window, 0, &head->hash);
+	window_push(&tr->window, c.start_height - 1, &c.theirs);
 	return true;
 }
 
-void tracker_set_trouble(struct tracker *tr, enum tracker_trouble trouble)
+/* The first head, or the height that the configuration names. */
+static bool find_start(struct tracker *tr)
 {
-	static const char *const names[] = {
+	struct hash32 hash = reads_head(&tr->reads)->hash;
+	const struct link *link;
+
+	if (tr->window.count)
+		return true;
+	if (tr->config->has_start && !reads_number(&tr->reads, tr->config->start_height, tr->round, &hash))
+		return false;
+	if (!needs_header(tr, &hash))
+		return false;
+	link = links_find(&tr->reads.links, &hash);
+	return begin_at(tr, link->height, &hash, &link->parent);
+}
+
+/* Trouble. */
+
+const char *tracker_trouble_name(enum tracker_trouble trouble)
+{
+	static const char *const names[TROUBLES] = {
 		[TROUBLE_NONE] = "none",
 		[TROUBLE_STALE] = "stale",
 		[TROUBLE_UNLINKED] = "unlinked",
 		[TROUBLE_LATCHED] = "latched",
 		[TROUBLE_ALONE] = "fewer endpoints live than must agree",
+		[TROUBLE_UNPROVEN] = "unproven",
 	};
 
+	return names[trouble];
+}
+
+static bool is_stale(const struct tracker *tr)
+{
+	const struct head *head = reads_head(&tr->reads);
+	int64_t newest_s = head->verified ? head->time_s : tr->chain.tip_time_s;
+	int64_t now_ms = tracker_now_ms(tr);
+
+	return now_ms > (newest_s + tr->config->head_age_s) * 1000 ||
+	       now_ms > tr->reads.head_read_ms + tr->config->stale_s * 1000;
+}
+
+static enum tracker_trouble find_trouble(const struct tracker *tr)
+{
+	if (tr->chain.latched)
+		return TROUBLE_LATCHED;
+	if (tr->unlinked)
+		return TROUBLE_UNLINKED;
+	if (tr->obstacle.unproven)
+		return TROUBLE_UNPROVEN;
+	if (is_stale(tr))
+		return TROUBLE_STALE;
+	return reads_live(&tr->reads) < reads_agree(&tr->reads) ? TROUBLE_ALONE : TROUBLE_NONE;
+}
+
+/* For how long the cursor has stood still below the head. */
+static void note_obstacle(struct tracker *tr, bool current)
+{
+	struct obstacle *o = &tr->obstacle;
+	struct hash32 tip;
+
+	if (current || !tr->window.count) {
+		*o = (struct obstacle){ .stands = false };
+		return;
+	}
+	tip = *window_at(&tr->window, window_tip_height(&tr->window));
+	if (!o->stands || !hash_eq(&o->tip, &tip))
+		*o = (struct obstacle){ .stands = true, .tip = tip, .since_ms = tracker_now_ms(tr),
+					.known = o->known, .hash = o->hash };
+	o->unproven = tracker_now_ms(tr) - o->since_ms > tr->config->unproven_s * 1000;
+}
+
+enum tracker_trouble tracker_judge(struct tracker *tr)
+{
+	enum tracker_trouble trouble = find_trouble(tr);
+
 	if (trouble != tr->trouble)
-		TLOG(LOG_INFO, tr, "trouble=%s", , names[trouble]);
+		TLOG(LOG_INFO, tr, "trouble=%s", , tracker_trouble_name(trouble));
 	tr->trouble = trouble;
+	return trouble;
+}
+
+/* The highest of the heights from @from on up to which all are known; false: not even the first. */
+static bool known_ahead(struct tracker *tr, uint64_t from, struct hash32 *first, struct hash32 *last)
+{
+	bool linked = true, any = false;
+	struct hash32 hash;
+
+	for (unsigned i = 0; i < tr->config->ahead_blocks; i++) {
+		if (!reads_number(&tr->reads, from + i, tr->round, &hash)) {
+			linked = false;
+			continue;
+		}
+		reads_body(&tr->reads, &hash);
+		if (linked)
+			*last = hash;
+		if (i == 0)
+			*first = hash;
+		any |= i == 0;
+	}
+	return any;
 }
 
 /* Far behind: by number, several ahead, each linked by hash to the one before. */
 static bool forward(struct tracker *tr, const struct fork_plan *far)
 {
 	struct fork_limits limits = limits_of(tr);
+	struct hash32 first, last;
 	struct fork_plan plan;
-	struct hash32 hash;
 
-	for (unsigned i = 1; i < tr->config->ahead_blocks; i++) {
-		if (reads_number(&tr->reads, far->from + i, tr->round, &hash))
-			reads_body(&tr->reads, &hash);
-	}
-	if (!reads_number(&tr->reads, far->from, tr->round, &hash))
+	if (!known_ahead(tr, far->from, &first, &last))
 		return false;
-	plan = fork_plan(&tr->window, &tr->reads.links, &hash, &limits);
+	plan = fork_plan(&tr->window, &tr->reads.links, &last, &limits);
+	if (plan.kind == PLAN_EXTEND)
+		return tracker_apply_next(tr, &last, &plan);
+	plan = fork_plan(&tr->window, &tr->reads.links, &first, &limits);
 	if (plan.kind == PLAN_EXTEND || plan.kind == PLAN_ROLLBACK)
-		return tracker_apply_next(tr, &hash, &plan);
+		return tracker_apply_next(tr, &first, &plan);
 	if (plan.kind == PLAN_NEED_HEADER)
 		return needs_header(tr, &plan.hash);
 	if (plan.kind == PLAN_VIOLATION)
 		tracker_hear_violation(tr, &plan);
-	if (plan.kind == PLAN_UNLINKED)
-		tracker_set_trouble(tr, TROUBLE_UNLINKED);
+	tr->unlinked = plan.kind == PLAN_UNLINKED;
 	return false;
 }
 
@@ -116,12 +207,12 @@ static bool follow(struct tracker *tr, bool *current)
 		tracker_start_window(tr, plan.ancestor, &plan.base);
 		return true;
 	}
-	if (plan.kind != PLAN_UNLINKED && plan.kind != PLAN_FORWARD && tr->trouble == TROUBLE_UNLINKED)
-		tracker_set_trouble(tr, TROUBLE_NONE);
+	if (plan.kind != PLAN_FORWARD)
+		tr->unlinked = plan.kind == PLAN_UNLINKED;
 	switch (plan.kind) {
 	case PLAN_CURRENT:
 	case PLAN_BEHIND:
-		*current = true;
+		*current = tr->caught_up = true;
 		tr->shorter.said = tr->denial.said = false;
 		return false;
 	case PLAN_NEED_HEADER:
@@ -136,7 +227,6 @@ static bool follow(struct tracker *tr, bool *current)
 	case PLAN_ROLLBACK:
 		return tracker_apply_next(tr, head, &plan);
 	case PLAN_UNLINKED:
-		tracker_set_trouble(tr, TROUBLE_UNLINKED);
 		return false;
 	case PLAN_VIOLATION:
 		tracker_hear_violation(tr, &plan);
@@ -147,32 +237,51 @@ static bool follow(struct tracker *tr, bool *current)
 
 /* The turn. */
 
-void tracker_run(struct tracker *tr)
+#define TURN_COMMITS 32
+
+bool tracker_is_tired(struct tracker *tr)
+{
+	if (tr->budget)
+		return false;
+	tr->loop->ops->timer_set(tr->loop, &tr->again, tracker_now_ms(tr));
+	return true;
+}
+
+static bool goes_on(struct tracker *tr)
+{
+	return !tr->stopped && !tracker_is_tired(tr);
+}
+
+static void run(struct tracker *tr)
 {
 	bool current = false;
 
 	if (tr->stopped)
 		return;
+	tr->budget = TURN_COMMITS;
 	if (tr->chain.latched)
 		tracker_hear_latched(tr);
-	while (!tr->stopped && follow_accepted(tr))
+	while (goes_on(tr) && follow_accepted(tr))
 		;
-	if (tr->chain.latched)
-		tracker_set_trouble(tr, TROUBLE_LATCHED);
-	if (tr->chain.latched || tr->stopped)
-		return;
-	if (reads_head(&tr->reads)->known) {
-		while (!tr->stopped && follow(tr, &current))
+	if (!tr->chain.latched && reads_head(&tr->reads)->known) {
+		while (goes_on(tr) && follow(tr, &current))
 			;
+		note_obstacle(tr, current);
 	}
-	while (!tr->stopped && tracker_look_up(tr))
+	while (!tr->chain.latched && goes_on(tr) && tracker_look_up(tr))
 		;
-	tracker_finalize(tr, current);
+	if (!tr->stopped && tracker_judge(tr) != TROUBLE_LATCHED)
+		tracker_finalize(tr, current);
 }
 
 static void on_change(void *ctx)
 {
-	tracker_run(ctx);
+	run(ctx);
+}
+
+static void on_again(struct loop_timer *timer)
+{
+	run(timer->ctx);
 }
 
 static void on_poll(struct loop_timer *timer)
@@ -181,6 +290,7 @@ static void on_poll(struct loop_timer *timer)
 
 	tr->round++;
 	reads_poll(&tr->reads);
+	tracker_judge(tr);
 	tr->loop->ops->timer_set(tr->loop, timer, tracker_now_ms(tr) + tr->config->poll_ms);
 }
 
@@ -201,6 +311,8 @@ static void load_body(struct kv_txn *t, struct tracker *tr, struct complaint *wh
 			window_push(&tr->window, height - 1, &b.parent);
 		window_push(&tr->window, height, &b.hash);
 	}
+	if (tr->window.count == 0 && tr->chain.has_start)
+		window_push(&tr->window, tr->chain.start_height - 1, &tr->chain.start_parent);
 }
 
 struct load {
@@ -216,15 +328,23 @@ static void load(struct kv_txn *t, void *ctx)
 	load_body(t, l->tr, l->why);
 }
 
+static void trust(struct tracker *tr)
+{
+	tr->reads.trusted = tr->chain.trusted;
+	tr->reads.trusted_hash = tr->chain.trusted_hash;
+}
+
 enum err tracker_start(struct tracker *tr, struct loop *loop, struct kv *kv,
-		       const char *const *urls, unsigned url_count, const struct chain_config *config, const struct tracker_watcher *watcher,
+		       const struct endpoint_urls *endpoints, unsigned endpoint_count, const struct chain_config *config, const struct tracker_watcher *watcher,
 		       struct complaint *why)
 {
 	struct load l = { tr, why };
+	struct genesis genesis;
 	enum err err;
 
 	*tr = (struct tracker){ .loop = loop, .kv = kv, .config = config, .watcher = *watcher };
 	tr->poll = (struct loop_timer){ .fire = on_poll, .ctx = tr };
+	tr->again = (struct loop_timer){ .fire = on_again, .ctx = tr };
 	why->text[0] = '\0';
 	/* Crash before: no genesis is kept.  After: it is, and nothing else. */
 	err = kv_write(kv, load, &l);
@@ -236,7 +356,9 @@ enum err tracker_start(struct tracker *tr, struct loop *loop, struct kv *kv,
 		return err;
 	}
 	tracker_trim_window(tr);
-	reads_start(&tr->reads, loop, urls, url_count, config, on_change, tr);
+	genesis = (struct genesis){ tr->chain.has_genesis, tr->chain.genesis };
+	reads_start(&tr->reads, loop, endpoints, endpoint_count, config, genesis, on_change, tr);
+	trust(tr);
 	loop->ops->timer_set(loop, &tr->poll, tracker_now_ms(tr) + config->poll_ms);
 	return OK;
 }
@@ -245,23 +367,46 @@ void tracker_stop(struct tracker *tr)
 {
 	tr->stopped = true;
 	tr->loop->ops->timer_cancel(tr->loop, &tr->poll);
+	tr->loop->ops->timer_cancel(tr->loop, &tr->again);
 	reads_stop(&tr->reads);
 	gather_free(&tr->gather);
 	window_free(&tr->window);
 }
 
-void tracker_accept(struct kv_txn *t, struct tracker *tr, const struct hash32 *hash)
+void tracker_look_again(struct tracker *tr)
+{
+	struct kv_txn t = kv_begin_read(tr->kv);
+
+	if (!tr->stopped)
+		chain_get(&t, tr->config->chain_id, &tr->chain);
+	if (!tracker_end_read(tr, &t))
+		return;
+	trust(tr);
+	run(tr);
+}
+
+void tracker_accept(struct kv_txn *t, const struct chain_config *config, const struct hash32 *hash)
 {
 	struct chain_row chain;
 
-	if (!chain_get(t, tr->config->chain_id, &chain))
+	if (!chain_get(t, config->chain_id, &chain))
 		return;
-	for (unsigned i = 0; i < tr->config->finality.tier_count; i++)
+	for (unsigned i = 0; i < config->finality.tier_count; i++)
 		chain.marks[i].suspended = false;
 	if (chain.latched) {
 		chain.accepted = true;
 		chain.accepted_hash = *hash;
 	}
-	chain_put(t, tr->config->chain_id, &chain);
-	tr->chain = chain;
+	chain_put(t, config->chain_id, &chain);
+}
+
+void tracker_accept_unproven(struct kv_txn *t, const struct chain_config *config, const struct hash32 *hash)
+{
+	struct chain_row chain;
+
+	if (!chain_get(t, config->chain_id, &chain))
+		return;
+	chain.trusted = true;
+	chain.trusted_hash = *hash;
+	chain_put(t, config->chain_id, &chain);
 }

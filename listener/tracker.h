@@ -1,7 +1,7 @@
 /*
  * tracker - follows one chain: plans, needs, and plans again.
  *
- *     a head, a tag, an answer, a timer -> tracker_run -> fork_plan:
+ *     a head, a tag, an answer, a timer -> run -> fork_plan:
  *         need   reads_* ask for it; its answer brings us here again
  *         extend, roll back   ONE write transaction: (undo,) block, moves, events, tip
  *         current   watermarks, then what became final, in slices
@@ -22,7 +22,10 @@ enum tracker_trouble {
 	TROUBLE_UNLINKED,
 	TROUBLE_LATCHED,
 	TROUBLE_ALONE,		/* fewer endpoints live than must agree */
+	TROUBLE_UNPROVEN,	/* nobody can prove the next block */
 };
+#define TROUBLES 6
+const char *tracker_trouble_name(enum tracker_trouble trouble);
 
 /* Something was said that must be said twice, a poll apart. */
 struct claim {
@@ -38,6 +41,16 @@ struct lookup {
 	uint32_t attempt;		/* the one at hand */
 	bool misled;			/* a block that its prefix named does not hold it */
 	struct tx_place too_old;	/* an attempt below all hashes that we keep */
+};
+
+/* The cursor stands still below the head. */
+struct obstacle {
+	bool stands;
+	struct hash32 tip;		/* here */
+	int64_t since_ms;
+	bool known;
+	struct hash32 hash;		/* the next block, where it is known */
+	bool unproven;			/* for longer than config->unproven_s */
 };
 
 /* Told after the commit; any may be NULL. */
@@ -58,10 +71,15 @@ struct tracker {
 	struct tracker_watcher watcher;
 	struct reads reads;
 	struct loop_timer poll;
+	struct loop_timer again;	/* a turn's work was cut short: the next one goes on */
+	unsigned budget;		/* commits left in this turn */
 	struct gather gather;
 	struct window window;
 	struct chain_row chain;		/* as stored */
 	enum tracker_trouble trouble;
+	bool unlinked;
+	bool caught_up;			/* the cursor has reached the head once */
+	struct obstacle obstacle;
 	struct claim shorter;
 	struct claim denial;
 	struct lookup lookup;
@@ -71,22 +89,28 @@ struct tracker {
 };
 
 /*
- * Begin at what the store holds; connects to the endpoints @urls, which are borrowed.  E_GENESIS, E_CORRUPT or E_IO with
+ * Begin at what the store holds; connects to the endpoints, whose texts are borrowed.  E_GENESIS, E_CORRUPT or E_IO with
  * @why.  On OK ended with tracker_stop().
  */
 MUST_CHECK enum err tracker_start(struct tracker *tr, struct loop *loop, struct kv *kv,
-				  const char *const *urls, unsigned url_count,
+				  const struct endpoint_urls *endpoints, unsigned endpoint_count,
 				  const struct chain_config *config,
 				  const struct tracker_watcher *watcher, struct complaint *why);
 void tracker_stop(struct tracker *tr);
 
-/* Something changed outside (an intent, an attempt): look again. */
-void tracker_run(struct tracker *tr);
+/* Something was committed outside (an intent, an attempt, an operator's word): look again. */
+void tracker_look_again(struct tracker *tr);
 
 /*
  * An operator takes the branch of the block @hash, whatever it undoes, and
- * lifts the suspension of tiers.  In the caller's write transaction; then tracker_run().
+ * lifts the suspension of tiers.  In the caller's write transaction; a tracker that runs then looks again.
  */
-void tracker_accept(struct kv_txn *t, struct tracker *tr, const struct hash32 *hash);
+void tracker_accept(struct kv_txn *t, const struct chain_config *config, const struct hash32 *hash);
+
+/*
+ * An operator takes the receipts of the block @hash as the node's word: it is applied though they are not proven, and what it
+ * would pay goes to review.  In the caller's write transaction; a tracker that runs then looks again.
+ */
+void tracker_accept_unproven(struct kv_txn *t, const struct chain_config *config, const struct hash32 *hash);
 
 #endif

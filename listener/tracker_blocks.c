@@ -6,6 +6,18 @@
 
 /* Commits. */
 
+/* The first endpoint that was checked told it. */
+static void keep_genesis(struct kv_txn *t, struct commit *c)
+{
+	const struct genesis *g = &c->tr->reads.genesis;
+
+	if (c->apply.chain.has_genesis || !g->known)
+		return;
+	c->apply.chain.has_genesis = true;
+	c->apply.chain.genesis = g->hash;
+	chain_put(t, c->tr->config->chain_id, &c->apply.chain);
+}
+
 static void commit_body(struct kv_txn *t, void *ctx)
 {
 	struct commit *c = ctx;
@@ -14,6 +26,7 @@ static void commit_body(struct kv_txn *t, void *ctx)
 	c->lacks_witnesses = c->more = false;
 	c->apply = apply_begin(t, tr->config, tracker_now_ms(tr));
 	c->apply.catching_up = c->catching_up;
+	keep_genesis(t, c);
 	c->body(t, c);
 	apply_end(&c->apply);
 	if (t->err == OK && tr->watcher.committing)
@@ -46,6 +59,7 @@ bool tracker_commit(struct tracker *tr, struct commit *c)
 	if (tr->stopped)
 		return false;
 	c->tr = tr;
+	tr->budget -= tr->budget > 0;
 	err = kv_write(tr->kv, commit_body, c);
 	if (c->lacks_witnesses)
 		return false;
@@ -125,7 +139,22 @@ static bool reread_contradictions(struct tracker *tr, struct body_slot *slot)
 
 struct body tracker_body_of(const struct body_slot *slot)
 {
-	return (struct body){ &slot->block, &slot->receipts, PROOF_RECEIPTS };
+	uint8_t proof = slot->has_logs ? PROOF_LOGS : slot->trusted ? PROOF_NODES_WORD : PROOF_RECEIPTS;
+
+	return (struct body){ &slot->block, &slot->receipts, proof };
+}
+
+/* Logs alone prove nothing of whom they touch, nor of a transaction without logs. */
+static bool lacks_receipts(const struct tracker *tr, struct body_slot *slot, bool again)
+{
+	bool touched = again || tr->gather.count > 0;
+
+	for (size_t i = 0; i < tr->gather.listed_count; i++)
+		touched |= tr->gather.listed[i].touched || tr->gather.listed[i].watched;
+	if (!slot->has_logs || !touched)
+		return false;
+	reads_want_receipts(slot);
+	return true;
 }
 
 /* The body and all balances that its matches want; NULL: asked for. */
@@ -146,6 +175,8 @@ struct body_slot *tracker_whole_body(struct tracker *tr, const struct hash32 *ha
 	tracker_gather(&t, tr, slot, &body, catching_up, again, &short_of);
 	if (!tracker_end_read(tr, &t))
 		return NULL;
+	if (lacks_receipts(tr, slot, again))
+		return reads_body(&tr->reads, hash);
 	if (short_of) {
 		reads_witnesses(&tr->reads, slot);
 		return NULL;
@@ -155,23 +186,46 @@ struct body_slot *tracker_whole_body(struct tracker *tr, const struct hash32 *ha
 
 #define PRUNE_ROWS 64		/* of each kind with a block: more than a block adds, or they would pile up */
 
-static void block_body(struct kv_txn *t, struct commit *c)
+static void prune(struct kv_txn *t, struct commit *c)
 {
-	struct tracker *tr = c->tr;
+	const struct chain_config *config = c->tr->config;
+	uint64_t mark = c->apply.chain.marks[0].height;
 
-	if (c->rolls_back)
-		apply_rollback(t, &c->apply, &c->branch);
-	tracker_gather(t, tr, c->slot, &c->body_in, c->catching_up, false, &c->lacks_witnesses);
+	chain_prune(t, config->chain_id, mark > config->keep_tx_blocks ? mark - config->keep_tx_blocks : 0,
+		    c->apply.chain.tip_time_s - config->keep_hashes_s, PRUNE_ROWS);
+}
+
+/* As tracker_finalize() would before this block. */
+static void finalize_before(struct kv_txn *t, struct commit *c, unsigned index)
+{
+	if (index == 0 || !c->may_settle)
+		return;
+	settle_raise(t, &c->apply, &c->views[index]);
+	while (settle_promote(t, &c->apply))
+		;
+}
+
+static void put_block(struct kv_txn *t, struct commit *c, unsigned index)
+{
+	struct body body = tracker_body_of(c->slots[index]);
+
+	finalize_before(t, c, index);
+	tracker_gather(t, c->tr, c->slots[index], &body, c->catching_up, false, &c->lacks_witnesses);
 	if (c->lacks_witnesses) {
 		kv_fail(t, E_REFUSED);
 		return;
 	}
-	apply_block(t, &c->apply, &c->body_in, &tr->gather);
+	apply_block(t, &c->apply, &body, &c->tr->gather);
 	apply_reconcile(t, &c->apply);
-	chain_prune(t, tr->config->chain_id,
-		    c->apply.chain.marks[0].height > tr->config->keep_tx_blocks
-			    ? c->apply.chain.marks[0].height - tr->config->keep_tx_blocks : 0,
-		    c->apply.chain.tip_time_s - tr->config->keep_hashes_s, PRUNE_ROWS);
+	prune(t, c);
+}
+
+static void block_body(struct kv_txn *t, struct commit *c)
+{
+	if (c->rolls_back)
+		apply_rollback(t, &c->apply, &c->branch);
+	for (unsigned i = 0; i < c->count && t->err == OK; i++)
+		put_block(t, c, i);
 }
 
 #define WINDOW_BELOW 256	/* hashes kept in memory below the lowest watermark */
@@ -225,62 +279,109 @@ void tracker_start_window(struct tracker *tr, uint64_t height, const struct hash
 	window_push(&tr->window, height, hash);
 }
 
-static void after_block(struct tracker *tr, const struct commit *c, uint64_t old_tip)
+static void after_rollback(struct tracker *tr, const struct commit *c, uint64_t old_tip)
 {
-	const struct header *h = &c->slot->block.header;
+	window_cut(&tr->window, c->branch.ancestor);
+	if (c->branch.below_start)
+		tracker_start_window(tr, c->branch.ancestor, &c->branch.ancestor_hash);
+	tell_suspended(tr);
+	if (tr->watcher.rolled_back)
+		tr->watcher.rolled_back(tr->watcher.ctx, c->branch.ancestor, old_tip);
+}
 
-	if (c->rolls_back) {
-		window_cut(&tr->window, c->branch.ancestor);
-		if (c->branch.below_start)
-			tracker_start_window(tr, c->branch.ancestor, &c->branch.ancestor_hash);
-		tell_suspended(tr);
-		if (tr->watcher.rolled_back)
-			tr->watcher.rolled_back(tr->watcher.ctx, c->branch.ancestor, old_tip);
-	}
+static void after_block(struct tracker *tr, struct body_slot *slot)
+{
+	const struct header *h = &slot->block.header;
+
+	TLOG(LOG_DEBUG, tr, "applied height=%llu", , (unsigned long long)h->number);
 	window_push(&tr->window, h->number, &h->hash);
 	if (tr->watcher.applied)
 		tr->watcher.applied(tr->watcher.ctx, h->number, &h->hash);
-	tracker_trim_window(tr);
-	bodies_drop(c->slot);
+	bodies_drop(slot);
 }
 
-/* Apply the path's first block, after cutting back to @ancestor if it is below the tip. */
-bool tracker_apply_next(struct tracker *tr, const struct hash32 *head, const struct fork_plan *plan)
+/* Below the first: what will be final before each of them is known beforehand, so they may share a commit. */
+static void add_blocks(struct tracker *tr, const struct fork_plan *plan, struct commit *c)
+{
+	uint64_t tip = window_tip_height(&tr->window);
+	unsigned most = tr->config->commit_blocks < COMMIT_BLOCKS_MAX ? tr->config->commit_blocks : COMMIT_BLOCKS_MAX;
+
+	c->may_settle = tracker_judge(tr) == TROUBLE_NONE;
+	while (c->count < plan->path_count && c->count < most && !c->rolls_back) {
+		struct body_slot *slot;
+
+		/* With it we have caught up: another commit. */
+		if (hash_eq(&plan->path[c->count], &reads_head(&tr->reads)->hash))
+			break;
+		slot = tracker_whole_body(tr, &plan->path[c->count], true, false);
+
+		if (!slot)
+			break;
+		window_push(&tr->window, tip + c->count, &plan->path[c->count - 1]);
+		c->views[c->count] = tracker_view(tr);
+		c->slots[c->count++] = slot;
+	}
+	window_cut(&tr->window, tip);
+}
+
+static void describe_branch(struct tracker *tr, const struct hash32 *head, const struct fork_plan *plan,
+			    struct branch *b)
+{
+	b->hashes = list_branch(tr, head, plan->ancestor, &b->count);
+	b->ancestor = plan->ancestor;
+	b->below_start = plan->below_start;
+	b->ancestor_hash = plan->below_start ? plan->base : *window_at(&tr->window, plan->ancestor);
+	b->over_final = tr->chain.latched;	/* only an accepted branch is followed then */
+}
+
+static bool commit_blocks(struct tracker *tr, struct commit *c)
 {
 	uint64_t old_tip = window_tip_height(&tr->window);
+
+	/* Crash before: the old tip.  After: the new branch's first block, moves and events with it; of an extension as many as were in it. */
+	if (!tracker_commit(tr, c)) {
+		for (unsigned i = 0; c->lacks_witnesses && i < c->count; i++)
+			reads_witnesses(&tr->reads, c->slots[i]);
+		return false;
+	}
+	tr->obstacle.unproven = false;
+	if (c->rolls_back)
+		after_rollback(tr, c, old_tip);
+	for (unsigned i = 0; i < c->count; i++)
+		after_block(tr, c->slots[i]);
+	tracker_trim_window(tr);
+	return true;
+}
+
+/* Apply the path's first block, after cutting back to @ancestor if it is below the tip; of an extension more, if they are in hand. */
+bool tracker_apply_next(struct tracker *tr, const struct hash32 *head, const struct fork_plan *plan)
+{
 	bool catching_up = plan->path_count > 1 || !hash_eq(&plan->path[0], &reads_head(&tr->reads)->hash);
 	struct commit c = {
 		.body = block_body,
-		.slot = tracker_whole_body(tr, &plan->path[0], catching_up, false),
+		.slots = { tracker_whole_body(tr, &plan->path[0], catching_up, false) },
+		.count = 1,
 		.rolls_back = plan->kind != PLAN_EXTEND,
 		.catching_up = catching_up,
 	};
-	struct hash32 *hashes = NULL;
 	bool done;
 
 	/* Before the first is whole, the next ones are on their way. */
 	for (unsigned i = 1; i < plan->path_count && i < tr->config->ahead_blocks; i++)
 		reads_body(&tr->reads, &plan->path[i]);
-	if (!c.slot || !reads_tags(&tr->reads))
+	tr->obstacle.known = !c.slots[0];
+	tr->obstacle.hash = plan->path[0];
+	if (!c.slots[0] || !reads_tags(&tr->reads))
 		return false;
 	/* A watermark that rose may have another plan. */
 	if (tracker_finalize(tr, false))
 		return true;
-	c.body_in = tracker_body_of(c.slot);
-	if (c.rolls_back) {
-		hashes = list_branch(tr, head, plan->ancestor, &c.branch.count);
-		c.branch.hashes = hashes;
-		c.branch.ancestor = plan->ancestor;
-		c.branch.below_start = plan->below_start;
-		c.branch.ancestor_hash = plan->below_start ? plan->base : *window_at(&tr->window, plan->ancestor);
-		c.branch.over_final = tr->chain.latched;	/* only an accepted branch is followed then */
-	}
-	/* Crash before: the old tip.  After: the new branch's first block, moves and events with it. */
-	done = tracker_commit(tr, &c);
-	if (done)
-		after_block(tr, &c, old_tip);
-	else if (c.lacks_witnesses)
-		reads_witnesses(&tr->reads, c.slot);
-	free(hashes);
+	if (tracker_is_tired(tr))
+		return false;
+	add_blocks(tr, plan, &c);
+	if (c.rolls_back)
+		describe_branch(tr, head, plan, &c.branch);
+	done = commit_blocks(tr, &c);
+	free((void *)c.branch.hashes);
 	return done;
 }

@@ -45,7 +45,7 @@ static bool agreed_tag(struct tracker *tr, unsigned tag, uint64_t *height)
 	return agree > 1 || *height + tr->config->tag_depth_blocks <= window_tip_height(&tr->window);
 }
 
-static struct finality_view view_of(struct tracker *tr)
+struct finality_view tracker_view(struct tracker *tr)
 {
 	struct finality_view view = { .tip_height = window_tip_height(&tr->window) };
 
@@ -64,22 +64,6 @@ static void deadline_body(struct kv_txn *t, struct commit *c)
 {
 	settle_deadlines(t, &c->apply);
 	c->more = settle_has_deadline(t, &c->apply);
-}
-
-static bool is_stale(const struct tracker *tr)
-{
-	const struct head *head = reads_head(&tr->reads);
-	int64_t newest_s = head->verified ? head->time_s : tr->chain.tip_time_s;
-
-	return tracker_now_ms(tr) > (newest_s + tr->config->head_age_s) * 1000;
-}
-
-/* Why nothing may settle now. */
-static enum tracker_trouble settling_trouble(const struct tracker *tr)
-{
-	if (is_stale(tr))
-		return TROUBLE_STALE;
-	return reads_live(&tr->reads) < reads_agree(&tr->reads) ? TROUBLE_ALONE : TROUBLE_NONE;
 }
 
 /* What a look, before any write, says there is to do. */
@@ -101,10 +85,9 @@ static bool finalize(struct tracker *tr, bool current)
 
 	if (!tr->chain.has_tip || tr->chain.latched || !reads_tags(&tr->reads))
 		return false;
-	tracker_set_trouble(tr, settling_trouble(tr));
-	if (tr->trouble != TROUBLE_NONE)
+	if (tracker_judge(tr) != TROUBLE_NONE)
 		return false;
-	c.view = view_of(tr);
+	c.view = tracker_view(tr);
 	work = has_finality_work(tr, &c.view, &deadlines);
 	if (!work && !(deadlines && current))
 		return false;
@@ -122,7 +105,7 @@ bool tracker_finalize(struct tracker *tr, bool current)
 {
 	bool did = false;
 
-	while (!tr->stopped && tr->window.count && tr->trouble != TROUBLE_UNLINKED && finalize(tr, current))
+	while (!tr->stopped && tr->window.count && !tracker_is_tired(tr) && finalize(tr, current))
 		did = true;
 	return did;
 }

@@ -8,12 +8,14 @@ static void late_body(struct kv_txn *t, struct commit *c)
 	struct key key = key_lookup(c->tr->config->chain_id, c->row);
 
 	if (c->has_body) {
-		tracker_gather(t, c->tr, c->slot, &c->body_in, false, true, &c->lacks_witnesses);
+		struct body body = tracker_body_of(c->slots[0]);
+
+		tracker_gather(t, c->tr, c->slots[0], &body, false, true, &c->lacks_witnesses);
 		if (c->lacks_witnesses) {
 			kv_fail(t, E_REFUSED);
 			return;
 		}
-		apply_late(t, &c->apply, &c->body_in, &c->tr->gather);
+		apply_late(t, &c->apply, &body, &c->tr->gather);
 		return;
 	}
 	if (c->too_old.mined)
@@ -123,10 +125,9 @@ bool tracker_look_up(struct tracker *tr)
 	c.too_old = tr->lookup.too_old;
 	if (found == SEARCH_BLOCK) {
 		c.has_body = true;
-		c.slot = tracker_whole_body(tr, &block, false, true);
-		if (!c.slot)
+		c.slots[0] = tracker_whole_body(tr, &block, false, true);
+		if (!c.slots[0])
 			return false;
-		c.body_in = tracker_body_of(c.slot);
 	}
 	/* Crash before: looked up again, the row is there.  After: seen, or known not to be there. */
 	if (tracker_commit(tr, &c)) {
@@ -137,6 +138,6 @@ bool tracker_look_up(struct tracker *tr)
 		return true;
 	}
 	if (c.lacks_witnesses)
-		reads_witnesses(&tr->reads, c.slot);
+		reads_witnesses(&tr->reads, c.slots[0]);
 	return false;
 }

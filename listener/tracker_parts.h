@@ -17,23 +17,30 @@
 #define TLOG(level, tr, fmt, ...) \
 	log_line(level, fmt " chain=%llu" __VA_ARGS__, (unsigned long long)(tr)->config->chain_id)
 
+#define COMMIT_BLOCKS_MAX 32
+
 /* One write transaction: its body, what it is given and what it finds. */
 struct commit {
 	struct tracker *tr;
 	void (*body)(struct kv_txn *t, struct commit *c);
 	struct apply apply;
 
-	/* of a block */
-	struct body body_in;
+	/* of blocks, and of a lookup the first */
+	struct body_slot *slots[COMMIT_BLOCKS_MAX];
+	struct finality_view views[COMMIT_BLOCKS_MAX];	/* what is final before each */
+	unsigned count;
+	bool may_settle;
 	struct branch branch;
 	bool rolls_back;
 	bool catching_up;
-	struct body_slot *slot;
 	bool lacks_witnesses;		/* undone: more balances are wanted */
 
 	/* of finality */
 	struct finality_view view;
 	bool more;
+
+	/* of the start */
+	uint64_t start_height;
 
 	/* of a lookup */
 	uint64_t row;
@@ -46,7 +53,12 @@ struct commit {
 };
 
 int64_t tracker_now_ms(const struct tracker *tr);
-void tracker_set_trouble(struct tracker *tr, enum tracker_trouble trouble);
+/* Why nothing may settle now; told in the log when it changes. */
+enum tracker_trouble tracker_judge(struct tracker *tr);
+/* The turn's budget is used up: the rest follows in the next one, so that heads and requests are not starved. */
+bool tracker_is_tired(struct tracker *tr);
+/* What is final, as the window stands. */
+struct finality_view tracker_view(struct tracker *tr);
 
 /* Run the body and commit; true if it was committed.  A failed disk stops the tracker for good. */
 bool tracker_commit(struct tracker *tr, struct commit *c);

@@ -319,6 +319,8 @@ static const struct field chain_fields[] = {
 	FIELD(chain_row, F_BOOL, latched), FIELD(chain_row, F_U64, latch_height),
 	FIELD(chain_row, F_HASH, latch_ours), FIELD(chain_row, F_HASH, latch_theirs),
 	FIELD(chain_row, F_BOOL, accepted), FIELD(chain_row, F_HASH, accepted_hash),
+	FIELD(chain_row, F_BOOL, has_start), FIELD(chain_row, F_HASH, start_parent),
+	FIELD(chain_row, F_BOOL, trusted), FIELD(chain_row, F_HASH, trusted_hash),
 };
 
 static const struct field block_fields[] = {

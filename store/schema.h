@@ -16,7 +16,7 @@
 #include "common/intent.h"
 #include "store/kv.h"
 
-#define SCHEMA_VERSION 1
+#define SCHEMA_VERSION 2
 
 enum table {
 	T_META,
@@ -91,6 +91,10 @@ struct chain_row {
 	struct hash32 latch_theirs;
 	bool accepted;			/* an operator took the branch of this block, whatever it undoes */
 	struct hash32 accepted_hash;
+	bool has_start;			/* start_height is settled, perhaps before its block was applied */
+	struct hash32 start_parent;
+	bool trusted;			/* an operator took this block's receipts as the node's word */
+	struct hash32 trusted_hash;
 };
 struct key key_chain(uint64_t chain);
 
@@ -107,6 +111,7 @@ struct key key_chain(uint64_t chain);
 enum proof {
 	PROOF_RECEIPTS = 1,	/* header hash, and receipts root over all receipts */
 	PROOF_NODES_WORD = 2,	/* an operator accepted it unproven */
+	PROOF_LOGS = 4,		/* its logs, which touch nobody, make the header's bloom */
 };
 #define BLOCK_TX_CHUNK 200
 struct block_row {

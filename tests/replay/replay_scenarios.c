@@ -210,6 +210,19 @@ static void check_story(const char *path, struct slice tape)
 	free(beside);
 }
 
+/* Several blocks a commit while far behind: not one byte is another. */
+static void check_batches(const char *name, struct slice tape)
+{
+	struct replay_options options = { .output = REPLAY_EVENTS, .commit_blocks = 16 };
+	struct buf alone = replay_well(tape, REPLAY_EVENTS, NULL);
+	struct ran together = replay_with(tape, &options);
+
+	assert_int_equal(together.code, 0);
+	assert_same_text(name, buf_slice(&together.out), buf_slice(&alone));
+	ran_free(&together);
+	buf_free(&alone);
+}
+
 static struct buf forge_tape(const char *path)
 {
 	struct buf text = file_read(path), tape = { 0 };
@@ -233,6 +246,7 @@ static void test_scenarios(void **state)
 
 		check_expectation(all.at[i], buf_slice(&tape), buf_slice(&expect));
 		check_story(all.at[i], buf_slice(&tape));
+		check_batches(all.at[i], buf_slice(&tape));
 		buf_free(&tape);
 		buf_free(&expect);
 		free(beside);

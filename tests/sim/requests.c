@@ -159,7 +159,7 @@ void run_ask(struct run *r, const struct item *it)
 		else if (!r->dead && (err == E_CORRUPT || err == E_IO || err == E_FULL))
 			violate(r, "request", "%s: %s", plan_kind_name(it->kind), err_name(err));
 		if (!r->dead && err == OK)
-			tracker_run(&r->tracker);
+			tracker_look_again(&r->tracker);
 		again = r->dead;
 	}
 	if (again)

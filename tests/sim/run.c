@@ -105,7 +105,7 @@ static void configure(struct run *r)
 	struct address usdc = tree_contract(CONTRACT_USDC), usdt = tree_contract(CONTRACT_USDT);
 	struct chain_config *c = &r->config;
 
-	*c = config_default(CHAIN_ID);
+	*c = config_recorded(CHAIN_ID);
 	config_add_token(c, "USDC", &usdc, 6);
 	config_add_token(c, "USDT", &usdt, 6);
 	c->finality = policy_of(policy);
@@ -174,7 +174,7 @@ static void stop(struct run *r)
 
 static void start(struct run *r)
 {
-	static const char *const urls[] = { "sim:0", "sim:1", "sim:2" };
+	static const struct endpoint_urls urls[] = { { "sim:0", "sim:0" }, { "sim:1", "sim:1" }, { "sim:2", "sim:2" } };
 	struct tracker_watcher watcher = { .ctx = r };
 	struct complaint why;
 
@@ -199,7 +199,7 @@ static void accept_body(struct kv_txn *t, void *ctx)
 	struct run *r = ctx;
 	int head = tree_head(&r->tree, r->world.now_ms);
 
-	tracker_accept(t, &r->tracker, &r->tree.blocks[head].hash);
+	tracker_accept(t, &r->config, &r->tree.blocks[head].hash);
 }
 
 /* The operator looks until the chain is latched, and accepts. */
@@ -215,7 +215,7 @@ static void accept(struct run *r, const struct item *it)
 	if (kv_write(r->kv, accept_body, r) && !r->dead)
 		violate(r, "request", "accept");
 	else if (!r->dead)
-		tracker_run(&r->tracker);
+		tracker_look_again(&r->tracker);
 	world_again(&r->world, it, r->world.now_ms + 12000);
 }
 

@@ -1,0 +1,366 @@
+#include "listener/reads_parts.h"
+
+#include "common/log.h"
+#include "listener/verify.h"
+
+#include <stdio.h>
+#include <stdlib.h>
+
+/* Receipts of a block, all at once. */
+
+/* Not proven, but of this block: an operator took the node's word for it. */
+static bool is_trusted(const struct reads *r, const struct body_slot *slot)
+{
+	struct complaint why;
+
+	return r->trusted && hash_eq(&r->trusted_hash, &slot->hash) &&
+	       verify_places(&slot->block, &slot->receipts, &why) == OK;
+}
+
+static bool take_receipts(struct reads *r, struct body_slot *slot, struct slice json)
+{
+	struct complaint why;
+
+	slot->has_logs = false;
+	if (receipts_decode(json, &slot->receipts, &why) == OK) {
+		if (verify_receipts(&slot->block, &slot->receipts, &r->scratch, &why) == OK)
+			return true;
+		slot->trusted = is_trusted(r, slot);
+		if (slot->trusted)
+			return true;
+	}
+	r->refused++;
+	RLOG_REFUSED("receipts", &slot->hash, why.text);
+	return false;
+}
+
+static void note_lack(struct reads *r, unsigned who, enum rpc_outcome outcome, const struct reply *reply)
+{
+	struct provider *p = &r->providers[who];
+
+	if (outcome != RPC_ERROR || !rpc_is_no_method(reply) || p->lacks_block_receipts)
+		return;
+	log_info("endpoint=%u has no eth_getBlockReceipts: logs first, then each receipt", who);
+	p->lacks_block_receipts = true;
+}
+
+static void receipts_done(struct rpc_call *call, enum rpc_outcome outcome, const struct reply *reply)
+{
+	struct reads *r = call->ctx;
+	struct body_slot *slot = bodies_find(&r->bodies, &call->hash);
+
+	if (outcome == RPC_CANCELED)
+		return;
+	note_lack(r, call->who, outcome, reply);
+	if (outcome != RPC_RESULT)
+		RLOG_REFUSED("receipts", &call->hash, reads_describe(outcome, reply));
+	if (slot && slot->has_block && !slot->has_receipts) {
+		slot->has_receipts = outcome == RPC_RESULT && take_receipts(r, slot, reply->result);
+		reads_heard(r, call->who, outcome, slot->has_receipts);
+		reads_ended(r, &slot->receipts_fetch, slot->has_receipts);
+	}
+	r->changed(r->ctx);
+}
+
+static void ask_receipts(struct reads *r, struct body_slot *slot)
+{
+	char text[HASH_TEXT], params[80];
+
+	if (!reads_may_ask(r, &slot->receipts_fetch))
+		return;
+	snprintf(params, sizeof(params), "[\"%s\"]", hash_format(&slot->hash, text));
+	reads_ask(r, &slot->receipts_fetch, NEED_BLOCK_RECEIPTS,
+		  (struct rpc_call){ .method = "eth_getBlockReceipts", .done = receipts_done, .hash = slot->hash },
+		  params);
+}
+
+/* Where nobody gives them at once: the logs tell whether they are worth it, then each is fetched. */
+
+static bool take_logs(struct reads *r, struct body_slot *slot, struct slice json)
+{
+	struct complaint why;
+
+	if (logs_decode(json, &slot->block, &slot->receipts, &why) == OK &&
+	    verify_logs(&slot->block.header, &slot->receipts, &why) == OK)
+		return true;
+	r->refused++;
+	RLOG_REFUSED("logs", &slot->hash, why.text);
+	return false;
+}
+
+static void logs_done(struct rpc_call *call, enum rpc_outcome outcome, const struct reply *reply)
+{
+	struct reads *r = call->ctx;
+	struct body_slot *slot = bodies_find(&r->bodies, &call->hash);
+
+	if (outcome == RPC_CANCELED)
+		return;
+	if (outcome != RPC_RESULT)
+		RLOG_REFUSED("logs", &call->hash, reads_describe(outcome, reply));
+	if (slot && slot->has_block && !slot->has_receipts && !slot->has_logs) {
+		slot->has_logs = outcome == RPC_RESULT && take_logs(r, slot, reply->result);
+		reads_heard(r, call->who, outcome, slot->has_logs);
+		reads_ended(r, &slot->receipts_fetch, slot->has_logs);
+	}
+	r->changed(r->ctx);
+}
+
+static void ask_logs(struct reads *r, struct body_slot *slot)
+{
+	char text[HASH_TEXT], params[96];
+
+	if (!reads_may_ask(r, &slot->receipts_fetch))
+		return;
+	snprintf(params, sizeof(params), "[{\"blockHash\":\"%s\"}]", hash_format(&slot->hash, text));
+	reads_ask(r, &slot->receipts_fetch, NEED_ANY,
+		  (struct rpc_call){ .method = "eth_getLogs", .done = logs_done, .hash = slot->hash }, params);
+}
+
+static bool has_all_singles(const struct body_slot *slot)
+{
+	for (uint32_t i = 0; i < slot->block.tx_count; i++) {
+		if (!slot->singles[i].len)
+			return false;
+	}
+	return true;
+}
+
+/* As if they had come at once. */
+static bool take_singles(struct reads *r, struct body_slot *slot)
+{
+	struct buf all = { 0 };
+	bool good;
+
+	buf_put_u8(&all, '[');
+	for (uint32_t i = 0; i < slot->block.tx_count; i++) {
+		if (i)
+			buf_put_u8(&all, ',');
+		buf_put(&all, slot->singles[i].data, slot->singles[i].len);
+	}
+	buf_put_u8(&all, ']');
+	good = take_receipts(r, slot, buf_slice(&all));
+	buf_free(&all);
+	bodies_drop_singles(slot);
+	return good;
+}
+
+static void end_round(struct reads *r, struct body_slot *slot, unsigned who)
+{
+	bool all = has_all_singles(slot);
+
+	slot->has_receipts = all && take_singles(r, slot);
+	if (all)
+		reads_heard(r, who, RPC_RESULT, slot->has_receipts);
+	reads_ended(r, &slot->receipts_fetch, slot->has_receipts);
+}
+
+static void single_done(struct rpc_call *call, enum rpc_outcome outcome, const struct reply *reply)
+{
+	struct reads *r = call->ctx;
+	struct body_slot *slot = bodies_find(&r->bodies, &call->hash);
+	struct buf *single;
+
+	if (outcome == RPC_CANCELED)
+		return;
+	if (outcome != RPC_RESULT)
+		RLOG_REFUSED("a receipt", &call->hash, reads_describe(outcome, reply));
+	reads_heard(r, call->who, outcome, true);
+	if (!slot || !slot->singles || slot->singles_round != call->kind || call->number >= slot->block.tx_count)
+		return;
+	single = &slot->singles[call->number];
+	if (outcome == RPC_RESULT && !single->len)
+		buf_put(single, reply->result.data, reply->result.len);
+	if (--slot->singles_left == 0)
+		end_round(r, slot, call->who);
+	r->changed(r->ctx);
+}
+
+static void ask_single(struct reads *r, struct body_slot *slot, struct provider *p, uint32_t index)
+{
+	char text[HASH_TEXT], params[80];
+	struct rpc_call call = { .method = "eth_getTransactionReceipt", .done = single_done, .ctx = r,
+				 .hash = slot->hash, .number = index, .kind = slot->singles_round, .who = p->index };
+
+	slot->singles_left++;
+	snprintf(params, sizeof(params), "[\"%s\"]", hash_format(&slot->block.tx_hashes[index], text));
+	rpc_start(&p->rpc, &call, params);
+}
+
+/* A round of all that are not in hand, of one endpoint. */
+static void ask_singles(struct reads *r, struct body_slot *slot)
+{
+	struct fetch *f = &slot->receipts_fetch;
+	struct provider *p = f->asked || !reads_may_ask(r, f) ? NULL : reads_choose(r, f, NEED_ANY);
+	struct buf *singles = bodies_singles(slot);
+
+	if (!p)
+		return;
+	f->asked = 1;
+	f->again_ms = 0;
+	f->who = p->index;
+	slot->singles_round = ++r->rounds;
+	slot->singles_left = 0;
+	rpc_hold(&p->rpc);
+	for (uint32_t i = 0; i < slot->block.tx_count; i++) {
+		if (!singles[i].len)
+			ask_single(r, slot, p, i);
+	}
+	rpc_release(&p->rpc);
+}
+
+static bool gives_block_receipts(const struct reads *r)
+{
+	bool any = false;
+
+	for (unsigned i = 0; i < r->provider_count; i++) {
+		const struct provider *p = &r->providers[i];
+
+		if (!provider_is_live(p))
+			continue;
+		if (!p->lacks_block_receipts)
+			return true;
+		any = true;
+	}
+	return !any;
+}
+
+struct body_slot *reads_body(struct reads *r, const struct hash32 *hash)
+{
+	struct body_slot *slot = bodies_use(&r->bodies, hash);
+
+	if (!slot->has_block) {
+		reads_ask_header(r, hash);
+		return NULL;
+	}
+	if (slot->has_receipts || (slot->has_logs && !slot->want_receipts))
+		return slot;
+	if (gives_block_receipts(r))
+		ask_receipts(r, slot);
+	else if (slot->want_receipts && slot->block.tx_count)
+		ask_singles(r, slot);
+	else
+		ask_logs(r, slot);
+	return NULL;
+}
+
+void reads_want_receipts(struct body_slot *slot)
+{
+	slot->want_receipts = true;
+}
+
+/* Witnesses: balanceOf at the block and at its parent, by hash (EIP-1898). */
+
+enum { BEFORE, AFTER };
+
+static void end_reading(struct body_witness *bw)
+{
+	if (bw->have_before && bw->have_after) {
+		bw->readings++;
+		bw->witness.have = true;
+	}
+}
+
+static void take_balance(struct body_witness *bw, unsigned which, const struct u256 *v)
+{
+	if (which == BEFORE) {
+		bw->witness.before = *v;
+		bw->have_before = true;
+	} else {
+		bw->witness.after = *v;
+		bw->have_after = true;
+	}
+	end_reading(bw);
+}
+
+#define BALANCE_TRIES 5		/* a failing node counts as one without the state */
+
+static void balance_done(struct rpc_call *call, enum rpc_outcome outcome, const struct reply *reply)
+{
+	struct reads *r = call->ctx;
+	struct body_slot *slot = bodies_find(&r->bodies, &call->hash);
+	struct body_witness *bw;
+	struct complaint why;
+	struct fetch *f;
+	struct u256 v;
+
+	if (outcome == RPC_CANCELED)
+		return;
+	reads_heard(r, call->who, outcome, true);
+	/* By what was asked, not by its place: the slot may have been given up and made anew since. */
+	bw = slot ? bodies_witness(slot, &call->token, &call->account) : NULL;
+	if (!bw)
+		return;
+	f = call->kind == BEFORE ? &bw->before : &bw->after;
+	if (outcome == RPC_RESULT && result_word(reply->result, &v, &why) == OK) {
+		reads_ended(r, f, true);
+		take_balance(bw, call->kind, &v);
+	} else {
+		bool gone = outcome == RPC_ERROR && rpc_is_gone(reply);
+
+		reads_ended(r, f, false);
+		if (gone || f->failures >= BALANCE_TRIES)
+			f->failures = BALANCE_TRIES;
+	}
+	r->changed(r->ctx);
+}
+
+static void ask_balance(struct reads *r, struct body_slot *slot, struct body_witness *bw, unsigned which)
+{
+	struct fetch *f = which == BEFORE ? &bw->before : &bw->after;
+	const struct hash32 *at = which == BEFORE ? &slot->block.header.parent_hash : &slot->hash;
+	char token[ADDRESS_TEXT], payee[ADDRESS_TEXT], hash[HASH_TEXT], params[320];
+
+	if (f->failures >= BALANCE_TRIES || !reads_may_ask(r, f))
+		return;
+	snprintf(params, sizeof(params),
+		 "[{\"to\":\"%s\",\"data\":\"0x70a08231000000000000000000000000%s\"},{\"blockHash\":\"%s\"}]",
+		 address_format(&bw->witness.token, token), address_format(&bw->witness.payee, payee) + 2,
+		 hash_format(at, hash));
+	reads_ask(r, f, NEED_ANY,
+	    (struct rpc_call){ .method = "eth_call", .done = balance_done, .hash = slot->hash, .kind = which,
+			       .token = bw->witness.token, .account = bw->witness.payee }, params);
+}
+
+static bool is_read_or_gone(const struct body_witness *bw)
+{
+	return bw->witness.have || bw->before.failures >= BALANCE_TRIES || bw->after.failures >= BALANCE_TRIES;
+}
+
+/* A contradiction that cannot be read again stands: the doubt is a person's. */
+static void keep_first(struct body_witness *bw)
+{
+	bw->witness = bw->first;
+	bw->readings++;
+}
+
+bool reads_witnesses(struct reads *r, struct body_slot *slot)
+{
+	bool all = true;
+
+	reads_hold(r);
+	for (size_t i = 0; i < slot->witness_count; i++) {
+		struct body_witness *bw = &slot->witnesses[i];
+
+		if (!bw->witness.have && bw->readings == 1 && is_read_or_gone(bw))
+			keep_first(bw);
+		if (is_read_or_gone(bw))
+			continue;
+		all = false;
+		if (!bw->have_before)
+			ask_balance(r, slot, bw, BEFORE);
+		if (!bw->have_after)
+			ask_balance(r, slot, bw, AFTER);
+	}
+	reads_release(r);
+	return all;
+}
+
+void reads_witness_again(struct reads *r, struct body_slot *slot, struct body_witness *w)
+{
+	w->first = w->witness;
+	w->witness.have = w->have_before = w->have_after = false;
+	/* As after a failure: elsewhere, if there is another endpoint. */
+	w->before.failures = w->after.failures = 1;
+	reads_witnesses(r, slot);
+}
+

@@ -1,0 +1,47 @@
+/*
+ * reads_parts - what the parts of reads share; nobody else includes it.
+ *
+ *     reads.c         asking; heads, headers, blocks by number
+ *     reads_bodies.c  receipts and balances of a block
+ *     reads_votes.c   what each endpoint says by itself: tags, the floor; where a transaction is
+ */
+#ifndef LISTENER_READS_PARTS_H
+#define LISTENER_READS_PARTS_H
+
+#include "listener/reads.h"
+
+#define RLOG_REFUSED(what, h, why_text) \
+	do { \
+		char hash_text[HASH_TEXT]; \
+		log_odd("%s refused block=%s why=\"%s\"", what, hash_format(h, hash_text), why_text); \
+	} while (0)
+
+int64_t reads_now_ms(const struct reads *r);
+
+/* What an endpoint must be able to answer. */
+enum need { NEED_ANY, NEED_BLOCK_RECEIPTS };
+
+/* It is not under way, or is so slow that it may be asked once more; else a timer brings the asker here again. */
+bool reads_may_ask(struct reads *r, struct fetch *f);
+/* The leader first; after a failure, or beside a call that is slow, the next one that is willing; NULL: none. */
+struct provider *reads_choose(struct reads *r, const struct fetch *f, enum need need);
+void reads_ask(struct reads *r, struct fetch *f, enum need need, struct rpc_call call, const char *params);
+void reads_ask_of(struct reads *r, struct provider *p, struct fetch *f, struct rpc_call call, const char *params);
+void reads_ended(struct reads *r, struct fetch *f, bool good);
+/* What is asked in between goes out in batches. */
+void reads_hold(struct reads *r);
+void reads_release(struct reads *r);
+
+/* What an answer says of the endpoint: it answered, and if it was a result, that held. */
+void reads_heard(struct reads *r, unsigned who, enum rpc_outcome outcome, bool held);
+/* The one that leads stays as long as it is live. */
+void reads_choose_leader(struct reads *r);
+/* The outcome as a line, for the log of what failed. */
+const char *reads_describe(enum rpc_outcome outcome, const struct reply *reply);
+
+/* Decode and verify into r->notice; what verifies is learnt.  @asked may be NULL. */
+bool reads_take_block(struct reads *r, struct slice json, const char *what, const struct hash32 *asked);
+/* What was taken last is put into its body, if it came with its transactions. */
+void reads_keep_block(struct reads *r);
+
+#endif
