@@ -30,8 +30,8 @@ all: $(BINARY)
 
 # Building.
 
-$B/tidemark: $B/listener/main.o $B/libtidemark.a
-	$(Q)$(CC) $(FLAGS) -o $@ $^ $(LIBS)
+$B/tidemark: $B/listener/main.o $(LOOP) $B/libtidemark.a
+	$(Q)$(CC) $(FLAGS) -o $@ $^ $(LIBS) -lwebsockets -lcurl
 
 $B/libtidemark.a: $(LIB)
 	$(Q)rm -f $@ && $(AR) rcs $@ $^
@@ -67,7 +67,7 @@ clean:
 
 SUDO     := $(if $(filter 0,$(shell id -u)),,sudo)
 APT      := $(SUDO) env DEBIAN_FRONTEND=noninteractive apt-get
-BUILD_PKGS := $(if $(filter clang%,$(CC)),clang,gcc) libc6-dev liblmdb-dev libjansson-dev
+BUILD_PKGS := $(if $(filter clang%,$(CC)),clang,gcc) libc6-dev liblmdb-dev libjansson-dev libwebsockets-dev libcurl4-openssl-dev
 TEST_PKGS  := $(sort $(BUILD_PKGS) gcc clang) libcmocka-dev libwolfssl-dev valgrind
 
 install = @dpkg -s $(1) >/dev/null 2>&1 || { $(APT) update -qq && $(APT) install -y -qq $(1); }
@@ -116,7 +116,7 @@ check: test-deps
 	@$(MAKE) --no-print-directory check-all
 
 check-all: all $(FAST) $(SLOW) $B/tests/sim check-source
-	@$(RUN) $(FAST) $(SLOW) tests/sim.sh tests/forge_same.sh tests/cli.sh $(if $(SAN),,tests/valgrind.sh)
+	@$(RUN) $(FAST) $(SLOW) tests/sim.sh tests/forge_same.sh tests/cli.sh tests/intent.sh $(if $(SAN),,tests/valgrind.sh)
 
 # The real loop against real servers on this machine: sockets, TLS, signals, slow names.
 LOOP_PKGS := $(TEST_PKGS) libwebsockets-dev libcurl4-openssl-dev openssl

@@ -1,8 +1,10 @@
 #include "common/log.h"
 #include "listener/check.h"
+#include "listener/cli.h"
 #include "listener/forge.h"
 #include "listener/replay.h"
 #include "listener/reseal.h"
+#include "listener/run.h"
 #include "store/outbox.h"
 #include "store/store.h"
 
@@ -14,8 +16,6 @@
 #include <sys/wait.h>
 #include <unistd.h>
 
-#define EXIT_USAGE 2
-
 struct command {
 	const char *name;
 	const char *synopsis;
@@ -26,31 +26,6 @@ struct command {
 
 static const struct command commands[];
 
-/* One line, whatever a name out of a file holds. */
-static int fail(const struct complaint *why)
-{
-	struct complaint line = *why;
-
-	for (char *p = line.text; *p; p++) {
-		if ((unsigned char)*p < ' ' || *p == 0x7f)
-			*p = ' ';
-	}
-	fprintf(stderr, "tidemark: %s\n", line.text);
-	return EXIT_FAILURE;
-}
-
-static int usage(const char *fmt, const char *word)
-{
-	struct complaint why;
-	size_t len;
-
-	snprintf(why.text, sizeof(why.text) - 32, fmt, word);
-	len = strlen(why.text);
-	snprintf(why.text + len, sizeof(why.text) - len, "; see \"tidemark help\"");
-	fail(&why);
-	return EXIT_USAGE;
-}
-
 static int replay_one(const char *name, const struct replay_options *options)
 {
 	bool is_stdin = strcmp(name, "-") == 0;
@@ -60,12 +35,12 @@ static int replay_one(const char *name, const struct replay_options *options)
 
 	if (fd < 0) {
 		complain(&why, E_IO, "%s: cannot be opened: %s", name, strerror(errno));
-		return fail(&why);
+		return cli_fail(&why);
 	}
 	err = replay(is_stdin ? "stdin" : name, fd, options, &why);
 	if (!is_stdin)
 		close(fd);
-	return err ? fail(&why) : EXIT_SUCCESS;
+	return err ? cli_fail(&why) : EXIT_SUCCESS;
 }
 
 static int replay_all(int argc, char **argv, const struct replay_options *options)
@@ -73,13 +48,13 @@ static int replay_all(int argc, char **argv, const struct replay_options *option
 	int code = EXIT_SUCCESS;
 
 	if (argc == 0)
-		return usage("replay: no tape%s", "");
+		return cli_usage("replay: no tape%s", "");
 	for (int i = 0; i < argc; i++) {
 		if (argv[i][0] == '-' && argv[i][1])
-			return usage("replay: options come before tapes: %s", argv[i]);
+			return cli_usage("replay: options come before tapes: %s", argv[i]);
 	}
 	if (options->store && argc > 1)
-		return usage("replay: --store takes exactly one tape%s", "");
+		return cli_usage("replay: --store takes exactly one tape%s", "");
 	for (int i = 0; i < argc; i++) {
 		if (options->output == REPLAY_SUMMARY && argc > 1)
 			printf("# %s\n", argv[i]);
@@ -102,11 +77,11 @@ static int run_replay(int argc, char **argv)
 		else if (strcmp(argv[i], "--verbose") == 0)
 			log_set_level(LOG_DEBUG);
 		else if (strcmp(argv[i], "--store") == 0 && i + 1 == argc)
-			return usage("replay: %s wants a folder", argv[i]);
+			return cli_usage("replay: %s wants a folder", argv[i]);
 		else if (strcmp(argv[i], "--store") == 0)
 			options.store = argv[++i];
 		else
-			return usage("replay: unknown option %s", argv[i]);
+			return cli_usage("replay: unknown option %s", argv[i]);
 	}
 	return replay_all(argc - i, argv + i, &options);
 }
@@ -135,7 +110,7 @@ static int look_apart(const char *store, int (*look)(const char *store))
 			 WTERMSIG(status));
 	else
 		complain(&why, E_IO, "no process can be made: %s", strerror(errno));
-	return fail(&why);
+	return cli_fail(&why);
 }
 
 static int check(const char *store)
@@ -144,14 +119,14 @@ static int check(const char *store)
 	enum err err = check_store(store, stdout, &why);
 
 	if (err && err != E_CORRUPT)
-		return fail(&why);
+		return cli_fail(&why);
 	return err ? EXIT_FAILURE : EXIT_SUCCESS;
 }
 
 static int run_check(int argc, char **argv)
 {
 	if (argc != 1)
-		return usage("check: want one store%s", "");
+		return cli_usage("check: want one store%s", "");
 	return look_apart(argv[0], check);
 }
 
@@ -188,7 +163,7 @@ static int finish(enum err err, struct buf *made, struct complaint *why)
 	if (!err && (fwrite(made->data, 1, made->len, stdout) != made->len || fflush(stdout)))
 		err = complain(why, E_IO, "the output cannot be written");
 	buf_free(made);
-	return err ? fail(why) : EXIT_SUCCESS;
+	return err ? cli_fail(why) : EXIT_SUCCESS;
 }
 
 static int run_forge(int argc, char **argv)
@@ -198,7 +173,7 @@ static int run_forge(int argc, char **argv)
 	enum err err;
 
 	if (argc != 1)
-		return usage("forge: want one scenario%s", "");
+		return cli_usage("forge: want one scenario%s", "");
 	err = read_all(argv[0], &text, &why);
 	if (!err)
 		err = forge(argv[0], buf_slice(&text), &tape, &why);
@@ -238,14 +213,14 @@ static int run_fork(int argc, char **argv)
 		if (argv[i][0] != '-' || !argv[i][1])
 			name = name ? "" : argv[i];
 		else if (i + 1 == argc || !read_fork_option(argv[i], argv[i + 1], &how))
-			return usage("fork: bad option or value at %s", argv[i]);
+			return cli_usage("fork: bad option or value at %s", argv[i]);
 		else
 			i++;
 	}
 	if (!name || !*name)
-		return usage("fork: want one tape%s", "");
+		return cli_usage("fork: want one tape%s", "");
 	if (!open_input(name, &fd, &why))
-		return fail(&why);
+		return cli_fail(&why);
 	err = reseal_tape(name, fd, &how, &tape, &why);
 	close(fd);
 	return finish(err, &tape, &why);
@@ -263,7 +238,7 @@ static int print_events(const char *store)
 	enum err err;
 
 	if (store_open(store, &options, &kv, &why))
-		return fail(&why);
+		return cli_fail(&why);
 	t = kv_begin_read(kv);
 	last = outbox_last(&t);
 	for (; n < last && outbox_get(&t, n + 1, &body); n++) {
@@ -281,18 +256,25 @@ static int print_events(const char *store)
 static int run_events(int argc, char **argv)
 {
 	if (argc != 1)
-		return usage("events: want one store%s", "");
+		return cli_usage("events: want one store%s", "");
 	return look_apart(argv[0], print_events);
 }
 
 static int run_help(int argc, char **argv);
 
 static const struct command commands[] = {
+	{ "run", "run [--http URL --ws URL]... [--config FILE] [--store DIR] [OPTION]...", "follow chains beside their nodes",
+	  cli_run_help, cli_run },
 	{ "replay", "replay [--summary | --story] [--store DIR] TAPE...", "run the listener against recorded blocks",
 	  "Prints each event as one line of JSON; with --summary one line an intent instead,\n"
 	  "ID STATE REASON TX_HASH; with --story a story for a person.  \"-\" reads standard input.\n"
 	  "Each tape runs in a fresh store; --store DIR keeps it, takes one tape, and goes on where\n"
 	  "an earlier replay of that tape stopped.  --verbose logs each decision on stderr.\n", run_replay },
+	{ "intent", "intent create|attempt|move|show|list ...", "make intents, move them, look at them", cli_intent_help,
+	  cli_intent },
+	{ "chain", "chain status|accept|accept-unproven ...", "how a chain stands; an operator's word on it", cli_chain_help,
+	  cli_chain },
+	{ "status", "status", "the whole at a glance", cli_status_help, cli_status },
 	{ "check", "check DIR", "examine a store",
 	  "Whether indexes agree with rows, each history replays to the stored state, each claim\n"
 	  "is unique and the ledger agrees with the settlements.  Writes nothing.\n", run_check },
@@ -322,7 +304,7 @@ static int run_help(int argc, char **argv)
 	const struct command *c = argc ? find_command(argv[0]) : NULL;
 
 	if (argc && !c)
-		return usage("no command is called \"%s\"", argv[0]);
+		return cli_usage("no command is called \"%s\"", argv[0]);
 	if (c) {
 		printf("tidemark %s\n\n%s", c->synopsis, c->help);
 		return EXIT_SUCCESS;
@@ -357,5 +339,5 @@ int main(int argc, char **argv)
 	c = find_command(argv[1]);
 	if (!c && (strcmp(argv[1], "--help") == 0 || strcmp(argv[1], "-h") == 0))
 		c = find_command("help");
-	return c ? flush(c->run(argc - 2, argv + 2)) : usage("no command is called \"%s\"", argv[1]);
+	return c ? flush(c->run(argc - 2, argv + 2)) : cli_usage("no command is called \"%s\"", argv[1]);
 }

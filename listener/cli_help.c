@@ -1,0 +1,52 @@
+#include "listener/cli.h"
+
+const char cli_intent_help[] =
+	"intent create --token T --payee 0x.. --amount N [--chain ID] [--payer 0x..] [--watch tx|route]\n"
+	"              [--expires TIME] [--reverses ID] [--id ID] [--merchant M] [--key K]\n"
+	"intent create -                     the same as one JSON object on standard input, as tapes write it\n"
+	"intent attempt ID TX_HASH [--sender 0x..] [--nonce N]\n"
+	"intent move ID STATE --actor A [--tx TX_HASH] [--reason CODE[:TEXT]] [--version N]\n"
+	"intent show ID\n"
+	"intent list [--state STATE] [--limit N] [--after PLACE]\n"
+	"\n"
+	"With each: --store DIR (./tidemark-store), --config FILE, and --json for the interface's answer as it is.\n"
+	"\n"
+	"create   T is a symbol that the chain's configuration knows, or the contract's address.  N is in base\n"
+	"         units of the token; --decimal-amount 12.50 stands for them instead.  A chain may be left out where there\n"
+	"         is one.  Without --id one is made up; without --merchant it is \"default\"; without --key the id.\n"
+	"         The same intent again is no error and makes nothing; the same id or key with another field is refused.\n"
+	"         --watch route: any transfer of exactly this amount to the payee pays it, no attempt is needed.\n"
+	"attempt  a transaction that may pay the intent; recording it again adds nothing.\n"
+	"move     states: created authorized settling confirming needs_review settled failed canceled;\n"
+	"         actors: api relayer operator system.  The listener's moves exist only inside the listener.\n"
+	"         With --version the move is refused if the intent has moved meanwhile.\n"
+	"list     one page, of 100 intents if not said, 1000 at most; those of one state in the order in which they\n"
+	"         entered it.\n"
+	"\n"
+	"The daemon of the store is asked over its socket.  Where none runs, the store is opened here: the chain's tokens\n"
+	"are then those of --config, of the preset of a public chain, or the one that --token SYMBOL:ADDRESS:DECIMALS names.\n"
+	"\n"
+	"    tidemark intent create --chain 1 --token USDC --payee 0x.. --decimal-amount 12.50 --id pi_1\n"
+	"    tidemark intent move pi_1 authorized --actor api\n"
+	"    tidemark intent move pi_1 settling --actor relayer\n"
+	"    tidemark intent attempt pi_1 0x..\n";
+
+const char cli_chain_help[] =
+	"chain status [--chain ID]           where each chain stands: tip, head, what is final, endpoints, trouble\n"
+	"chain accept HASH [--chain ID]\n"
+	"chain accept-unproven HASH [--chain ID]\n"
+	"\n"
+	"With each: --store DIR (./tidemark-store), --config FILE, and --json for the interface's answer as it is.\n"
+	"\n"
+	"accept           the chain is latched, since every endpoint denies a block that we hold final, or a tier is\n"
+	"                 suspended: an operator takes the branch of this block, whatever it undoes.  What was settled in\n"
+	"                 the lost blocks is reversed.\n"
+	"accept-unproven  no endpoint can prove the receipts of this block: they are taken as the node's word, and what they\n"
+	"                 would pay goes to a person.\n"
+	"\n"
+	"A chain may be left out where there is one.\n";
+
+const char cli_status_help[] =
+	"The store, its daemon, how many intents are in each state (10000 stands for as many or more), and each chain as\n"
+	"\"tidemark chain status\" tells it.  --store DIR (./tidemark-store), --config FILE, and --json for the interface's\n"
+	"answer as it is.\n";
