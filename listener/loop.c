@@ -69,10 +69,34 @@ static void shift_timers(struct real *l, int64_t step_ms)
 	arm_timers(l);
 }
 
+static int64_t ticks_us(void)
+{
+	struct timespec t;
+
+	clock_gettime(CLOCK_MONOTONIC, &t);
+	return (int64_t)t.tv_sec * 1000000 + t.tv_nsec / 1000;
+}
+
+void loop_rest(struct real *l)
+{
+	l->busy_us += l->woken_us ? ticks_us() - l->woken_us : 0;
+	l->woken_us = 0;
+}
+
+static struct loop_times real_times(struct loop *loop)
+{
+	const struct real *l = real_of(loop);
+	int64_t now_us = ticks_us();
+
+	return (struct loop_times){ now_us, l->busy_us + (l->woken_us ? now_us - l->woken_us : 0) };
+}
+
 void loop_wake(struct real *l)
 {
 	int64_t ahead_ms, step_ms;
 
+	if (!l->woken_us)
+		l->woken_us = ticks_us();
 	l->now_ms = loop_clock_ms(CLOCK_REALTIME);
 	ahead_ms = l->now_ms - loop_clock_ms(CLOCK_MONOTONIC);
 	step_ms = ahead_ms - l->ahead_ms;
@@ -175,6 +199,7 @@ static void on_timers(lws_sorted_usec_list_t *sul)
 		t->fire(t);
 	}
 	arm_timers(l);
+	loop_rest(l);
 }
 
 /* --- libcurl in the loop -------------------------------------------------- */
@@ -235,6 +260,7 @@ static void on_curl_timer(lws_sorted_usec_list_t *sul)
 	loop_wake(l);
 	curl_multi_socket_action(l->multi, CURL_SOCKET_TIMEOUT, 0, &running);
 	reap(l);
+	loop_rest(l);
 }
 
 static void read_signals(struct real *l)
@@ -273,6 +299,7 @@ static void on_ready(struct real *l)
 			curl_multi_socket_action(l->multi, events[i].data.fd, curl_mask(events[i].events), &running);
 	}
 	reap(l);
+	loop_rest(l);
 }
 
 void loop_open_handle(struct real *l, struct handle *h)
@@ -516,10 +543,12 @@ static void on_turn(lws_sorted_usec_list_t *sul)
 	while ((r = TAILQ_FIRST(&l->waiting)))
 		begin_request(r);
 	loop_tend_conns(l);
+	loop_rest(l);
 }
 
 static const struct loop_ops real_ops = {
 	.now_ms = real_now_ms,
+	.times = real_times,
 	.random = real_random,
 	.timer_set = real_timer_set,
 	.timer_cancel = real_timer_cancel,

@@ -54,8 +54,16 @@ struct loop_socket {
 	bool open;			/* the world's */
 };
 
+/* For figures, never for a decision. */
+struct loop_times {
+	int64_t ticks_us;		/* monotonic, from any zero */
+	int64_t busy_us;		/* of them spent in callbacks: the rest was waiting */
+};
+
 struct loop_ops {
 	int64_t (*now_ms)(struct loop *loop);	/* since 1970, UTC */
+	/* NULL: this world has no time to measure. */
+	struct loop_times (*times)(struct loop *loop);
 	uint64_t (*random)(struct loop *loop);
 	void (*timer_set)(struct loop *loop, struct loop_timer *timer, int64_t at_ms);
 	void (*timer_cancel)(struct loop *loop, struct loop_timer *timer);

@@ -41,6 +41,7 @@ struct real {
 	struct loop loop;		/* first: the world is its loop */
 	struct loop_real_options o;
 	lws_retry_bo_t patience;
+	int64_t woken_us, busy_us;	/* since when a callback runs; what all have taken */
 	int64_t now_ms, ahead_ms;	/* wall clock; what it is ahead of the monotonic one */
 	struct loop_timer *timers;	/* by time */
 	struct requests waiting, active, idle;
@@ -79,6 +80,8 @@ void loop_place_clear(struct place *p);
 int64_t loop_clock_ms(clockid_t clock);
 /* First thing in every callback of the libraries: time passes only here. */
 void loop_wake(struct real *l);
+/* Last thing in it, as far as it is known that nothing follows. */
+void loop_rest(struct real *l);
 /* Before every callback of ours: the turn will have an end. */
 void loop_happened(struct real *l);
 /* What was only queued is begun, soon. */

@@ -432,6 +432,7 @@ static void on_sweep(lws_sorted_usec_list_t *sul)
 		watch(&d->w, EPOLLIN);
 	if (s->peer_count > 0)
 		arm_sweep(s);
+	loop_rest(s->l);
 }
 
 /* --- doors -------------------------------------------------------------------- */

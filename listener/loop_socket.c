@@ -201,14 +201,16 @@ static void hang_up(struct conn *c)
 static void on_limit(lws_sorted_usec_list_t *sul)
 {
 	struct conn *c = lws_container_of(sul, struct conn, limit);
+	struct real *l = c->l;
 
-	loop_wake(c->l);
+	loop_wake(l);
 	if (c->socket) {
 		log_info("socket failed host=%s why=\"not open in time\"", host_of(c));
 		tell_closed(c);		/* on_turn lets go of it */
 	} else if (c->wsi) {
 		hang_up(c);
 	}
+	loop_rest(l);
 }
 
 static void connect_to(struct conn *c, const char *address)
@@ -485,11 +487,8 @@ static int on_destroyed(struct conn *c)
 	return 0;
 }
 
-int loop_on_socket(struct conn *c, struct lws *wsi, enum lws_callback_reasons reason, void *in, size_t len)
+static int hear(struct conn *c, struct lws *wsi, enum lws_callback_reasons reason, void *in, size_t len)
 {
-	if (!c)
-		return 0;		/* the epoll descriptor's end */
-	loop_wake(c->l);
 	switch (reason) {
 	case LWS_CALLBACK_CLIENT_APPEND_HANDSHAKE_HEADER:
 		return put_headers(c, wsi, in, len);
@@ -510,6 +509,20 @@ int loop_on_socket(struct conn *c, struct lws *wsi, enum lws_callback_reasons re
 	default:
 		return 0;
 	}
+}
+
+int loop_on_socket(struct conn *c, struct lws *wsi, enum lws_callback_reasons reason, void *in, size_t len)
+{
+	struct real *l;
+	int code;
+
+	if (!c)
+		return 0;		/* the epoll descriptor's end */
+	l = c->l;
+	loop_wake(l);
+	code = hear(c, wsi, reason, in, len);
+	loop_rest(l);
+	return code;
 }
 
 /* --- for the world ----------------------------------------------------------- */
