@@ -133,14 +133,7 @@ uint8_t apply_tier(struct kv_txn *t, const struct chain_config *config, const st
 
 bool apply_is_pending(struct kv_txn *t, const struct chain_config *config, const struct sighting_at *at)
 {
-	bool pending = false;
-
-	for (unsigned tier = 0; tier < config->finality.tier_count; tier++) {
-		struct key key = key_pending(at, (uint8_t)tier);
-
-		pending |= mark_has(t, T_PENDING, &key);
-	}
-	return pending;
+	return pending_has(t, at, config->finality.tier_count);
 }
 
 /* A block goes on. */
@@ -214,6 +207,8 @@ static void add_sighting(struct kv_txn *t, struct apply *a, const struct body *b
 		.witness = (uint8_t)f->witness,
 		.before = f->before,
 		.after = f->after,
+		.came = f->came,
+		.went = f->went,
 		.loose = (uint8_t)f->loose,
 		.judged_in_review = f->role == ROLE_REVIEW,
 	};
@@ -296,7 +291,8 @@ static void act_on_findings(struct kv_txn *t, struct apply *a, const struct body
 
 		at = (struct sighting_at){ a->config->chain_id, body->block->header.number, f->tx_index,
 					   f->ordinal, f->intent.row };
-		set_tier(t, a, &at);
+		if (f->witness != WITNESS_PENDING && f->witness != WITNESS_DOUBTED)
+			set_tier(t, a, &at);
 	}
 }
 
@@ -324,6 +320,124 @@ void apply_block(struct kv_txn *t, struct apply *a, const struct body *body, str
 void apply_late(struct kv_txn *t, struct apply *a, const struct body *body, struct gather *g)
 {
 	act_on_findings(t, a, body, g);
+}
+
+/* A balance comes after its block. */
+
+bool apply_balance_of(struct kv_txn *t, const struct sighting_at *at, const struct sighting_row *s,
+		      struct address *token, struct address *payee)
+{
+	struct key key = key_transfer(at->chain, at->height, &s->block_hash, at->tx_index, at->ordinal);
+	struct transfer_row tr;
+	struct intent i;
+
+	if (at->row && intents_get(t, at->row, &i)) {
+		*token = i.token;
+		*payee = i.payee;
+		return true;
+	}
+	if (!at->row && row_get(t, T_TRANSFER, &key, ROW_TRANSFER, &tr)) {
+		*token = tr.token;
+		*payee = tr.to;
+		return true;
+	}
+	kv_fail(t, E_CORRUPT);
+	return false;
+}
+
+static struct paid_facts facts_of(struct kv_txn *t, const struct sighting_at *at, const struct sighting_row *s)
+{
+	struct paid_facts facts = { (enum witness_state)s->witness, s->block_time_s, PROOF_RECEIPTS };
+	struct block_row b;
+
+	if (chain_block(t, at->chain, at->height, &b))
+		facts.proof = b.proof;
+	return facts;
+}
+
+static void observe_verdict(struct kv_txn *t, struct apply *a, const struct sighting_at *at, const struct sighting_row *s,
+			    struct intent *i)
+{
+	struct judgement j = { (enum verdict)s->verdict, s->sum };
+	struct reason verdict = gather_reason(i, &j, (enum witness_state)s->witness, &s->before, &s->after);
+	struct evidence e = apply_evidence(t, at, s);
+
+	observe(t, a, i, &verdict, &e);
+}
+
+static bool decides(const struct intent *i, const struct sighting_row *s)
+{
+	return i->state == INTENT_CONFIRMING && hash_eq(&i->tx_hash, &s->tx_hash);
+}
+
+/* What was paid until its balance was read may be paid no more; then it claims nothing, as if the balance had been there at once. */
+static void check_again(struct kv_txn *t, struct apply *a, const struct sighting_at *at, struct sighting_row *s,
+			struct intent *i)
+{
+	struct paid_facts facts = facts_of(t, at, s);
+	enum verdict now = gather_check_paid(a->config, i, &facts);
+
+	if (now == VERDICT_PAID)
+		return;
+	s->verdict = (uint8_t)now;
+	sighting_put(t, at, s);
+	if (decides(i, s))
+		claim_drop(t, at->chain, at->height, &s->block_hash, at->tx_index, i->row);
+	if (decides(i, s) || (i->state == INTENT_NEEDS_REVIEW && s->judged_in_review))
+		observe_verdict(t, a, at, s, i);
+}
+
+static void take_outcome(struct kv_txn *t, struct apply *a, const struct sighting_at *at, struct sighting_row *s,
+			 const struct late_outcome *o)
+{
+	struct intent i;
+
+	s->witness = (uint8_t)o->state;
+	s->before = o->before;
+	s->after = o->after;
+	s->came = s->went = u256_from_u64(0);
+	sighting_put(t, at, s);
+	if (s->verdict == VERDICT_PAID && intents_get(t, at->row, &i))
+		check_again(t, a, at, s, &i);
+	pending_move(t, at, TIER_WAITS, (uint8_t)(a->config->finality.tier_count - 1));
+	set_tier(t, a, at);
+}
+
+static bool is_about(struct kv_txn *t, const struct sighting_at *at, const struct sighting_row *s,
+		     const struct late_outcome *o)
+{
+	struct address token, payee;
+
+	return hash_eq(&s->block_hash, &o->block_hash) && apply_balance_of(t, at, s, &token, &payee) &&
+	       address_eq(&token, &o->token) && address_eq(&payee, &o->payee);
+}
+
+/* It lacked what another had claimed, which may be free by now. */
+static void judge_contested(struct kv_txn *t, struct apply *a, const struct sighting_at *at, struct sighting_row *s)
+{
+	uint8_t before = s->verdict;
+	struct intent i;
+
+	if (!at->row || !verdict_is_contested((enum verdict)s->verdict) || !intents_get(t, at->row, &i) || !decides(&i, s))
+		return;
+	apply_rejudge(t, a, at, s, &i);
+	if (s->verdict != before)
+		observe_verdict(t, a, at, s, &i);
+}
+
+void apply_outcome(struct kv_txn *t, struct apply *a, const struct late_outcome *o)
+{
+	struct sighting_at first = { .chain = a->config->chain_id, .height = o->height }, at;
+	struct sighting_row s;
+
+	for (at = first; sighting_next_in_block(t, &at, &s); sighting_step(&at)) {
+		if (sighting_waits(&s) && is_about(t, &at, &s, o))
+			take_outcome(t, a, &at, &s, o);
+	}
+	for (at = first; o->state != WITNESS_AGREES && sighting_next_in_block(t, &at, &s); sighting_step(&at)) {
+		if (is_about(t, &at, &s, o))
+			judge_contested(t, a, &at, &s);
+	}
 }
 
 /* A block goes off. */
@@ -419,6 +533,14 @@ static void undo_block(struct kv_txn *t, struct apply *a, const struct branch *b
 	chain_pop(t, chain, &a->chain);
 }
 
+/* Down to where blocks of ours are undone: below our first there are none. */
+static uint64_t lowest_undone(const struct apply *a, const struct branch *branch)
+{
+	uint64_t base = a->chain.start_height - 1;
+
+	return branch->below_start && branch->ancestor < base ? base : branch->ancestor;
+}
+
 static void tell_reorg(struct kv_txn *t, struct apply *a, const struct branch *branch)
 {
 	struct chain_event e = {
@@ -428,7 +550,7 @@ static void tell_reorg(struct kv_txn *t, struct apply *a, const struct branch *b
 		.new_tip = branch_at(branch, UINT64_MAX),
 		/* Where the last common block lies below all that was followed: the new branch's block there. */
 		.ancestor = { true, branch->ancestor, branch->ancestor_hash },
-		.depth = a->chain.tip_height - branch->ancestor,
+		.depth = a->chain.tip_height - lowest_undone(a, branch),
 	};
 
 	event_chain(t, &a->chain, &e, a->now_ms);
@@ -452,9 +574,16 @@ static void cut_marks(struct kv_txn *t, struct apply *a, const struct branch *br
 
 void apply_rollback(struct kv_txn *t, struct apply *a, const struct branch *branch)
 {
+	uint64_t lowest = lowest_undone(a, branch);
+
 	tell_reorg(t, a, branch);
-	while (a->chain.tip_height > branch->ancestor && t->err == OK)
+	while (a->chain.tip_height > lowest && t->err == OK)
 		undo_block(t, a, branch);
+	if (branch->below_start) {
+		a->chain.tip_height = branch->ancestor;
+		a->chain.tip_hash = branch->ancestor_hash;
+		a->chain.start_height = branch->ancestor + 1;
+	}
 	cut_marks(t, a, branch);
 	if (branch->over_final)
 		a->chain.latched = a->chain.accepted = false;
@@ -480,16 +609,13 @@ static struct candidate *list_candidates(const struct transfer_row *rows, size_t
 void apply_rejudge(struct kv_txn *t, struct apply *a, const struct sighting_at *at, struct sighting_row *s,
 		   const struct intent *i)
 {
-	struct paid_facts paid = { (enum witness_state)s->witness, s->block_time_s, PROOF_RECEIPTS };
+	struct paid_facts paid = facts_of(t, at, s);
 	struct match_facts facts = { s->verdict == VERDICT_REVERTED, s->verdict == VERDICT_WRONG_TOKEN };
 	size_t count;
 	struct transfer_row *rows = apply_transfers(t, at, s, i, &count);
 	struct candidate *candidates = list_candidates(rows, count, i);
-	struct block_row b;
 	struct judgement j;
 
-	if (chain_block(t, at->chain, at->height, &b))
-		paid.proof = b.proof;
 	j = match_judge(i, candidates, count, &facts);
 	if (j.verdict == VERDICT_PAID)
 		j.verdict = gather_check_paid(a->config, i, &paid);
@@ -511,12 +637,7 @@ static void pend_again(struct kv_txn *t, struct apply *a, const struct sighting_
 	unsigned tiers = a->config->finality.tier_count;
 	struct key strictest = key_pending(at, (uint8_t)(tiers - 1));
 
-	for (unsigned tier = 0; tier < tiers; tier++) {
-		struct key key = key_pending(at, (uint8_t)tier);
-
-		if (mark_has(t, T_PENDING, &key))
-			pending_del(t, at, (uint8_t)tier);
-	}
+	pending_end(t, at, tiers);
 	mark_put(t, T_PENDING, &strictest);
 	set_tier(t, a, at);
 }
@@ -525,8 +646,6 @@ static void reconcile(struct kv_txn *t, struct apply *a, uint64_t row)
 {
 	struct sighting_at at;
 	struct sighting_row s;
-	struct judgement j;
-	struct reason verdict;
 	struct evidence e;
 	struct intent i;
 
@@ -536,12 +655,10 @@ static void reconcile(struct kv_txn *t, struct apply *a, uint64_t row)
 	apply_rejudge(t, a, &at, &s, &i);
 	e = apply_evidence(t, &at, &s);
 	apply_move(t, a, &i, INTENT_CONFIRMING, &s.tx_hash, NULL, &e);
-	pend_again(t, a, &at);
-	if (s.verdict == VERDICT_PAID)
-		return;
-	j = (struct judgement){ (enum verdict)s.verdict, s.sum };
-	verdict = gather_reason(&i, &j, (enum witness_state)s.witness, &s.before, &s.after);
-	observe(t, a, &i, &verdict, &e);
+	if (!sighting_waits(&s))
+		pend_again(t, a, &at);
+	if (s.verdict != VERDICT_PAID)
+		observe_verdict(t, a, &at, &s, &i);
 }
 
 void apply_reconcile(struct kv_txn *t, struct apply *a)

@@ -38,12 +38,29 @@ void apply_late(struct kv_txn *t, struct apply *a, const struct body *body, stru
 struct branch {
 	uint64_t ancestor;
 	struct hash32 ancestor_hash;
-	bool below_start;		/* the ancestor itself is the new branch's: the last common block lies deeper */
+	bool below_start;		/* the ancestor itself is the new branch's, perhaps below our first block: the last common one lies deeper */
 	const struct hash32 *hashes;
 	size_t count;			/* at least 1 */
 	bool over_final;
 };
 void apply_rollback(struct kv_txn *t, struct apply *a, const struct branch *branch);
+
+/*
+ * What a balance that its block did not wait for is by now: each sighting of the block that waits for it gets the outcome
+ * and waits for its tier like any other; one that would have been paid and is not is told.
+ */
+struct late_outcome {
+	uint64_t height;
+	struct hash32 block_hash;
+	struct address token;
+	struct address payee;
+	enum witness_state state;	/* agrees, disagrees or unavailable */
+	struct u256 before, after;	/* where read */
+};
+void apply_outcome(struct kv_txn *t, struct apply *a, const struct late_outcome *o);
+/* The token and payee that the sighting is about; false: its row is not sound. */
+bool apply_balance_of(struct kv_txn *t, const struct sighting_at *at, const struct sighting_row *s,
+		      struct address *token, struct address *payee);
 
 /* After the new branch's first block: an intent put back whose other attempt stands in a block of ours moves on. */
 void apply_reconcile(struct kv_txn *t, struct apply *a);

@@ -94,3 +94,24 @@ struct body_witness *bodies_want(struct body_slot *slot, const struct witness *w
 	*bw = (struct body_witness){ .witness = { .token = w->token, .payee = w->payee } };
 	return bw;
 }
+
+struct witness bodies_reading(const struct body_witness *bw)
+{
+	struct witness w = bw->witness;
+
+	if (w.have || !w.late)
+		return w;
+	w.doubted = bw->readings > 0;
+	w.before = w.doubted ? bw->first.before : u256_from_u64(0);
+	w.after = w.doubted ? bw->first.after : u256_from_u64(0);
+	return w;
+}
+
+void bodies_read_again(struct body_witness *bw)
+{
+	bw->first = bw->witness;
+	bw->witness.have = bw->witness.late = bw->have_before = bw->have_after = bw->gone = false;
+	bw->since_ms = 0;
+	/* As after a failure: elsewhere, if there is another endpoint. */
+	bw->before.failures = bw->after.failures = 1;
+}

@@ -18,6 +18,8 @@ struct body_witness {
 	struct witness first;	/* what contradicted the logs, while it is read again */
 	struct fetch before, after;
 	bool have_before, have_after;
+	bool gone;		/* the state is not to be had any more */
+	int64_t since_ms;	/* the block waits for it; 0: not yet */
 };
 
 struct body_slot {
@@ -32,7 +34,7 @@ struct body_slot {
 	bool has_logs;			/* the receipts hold nothing but the logs */
 	bool want_receipts;		/* the logs will not do */
 	struct receipts receipts;
-	struct fetch receipts_fetch;
+	struct fetch receipts_fetch, logs_fetch;
 	struct buf *singles;		/* of each transaction its receipt's JSON, where they come one by one */
 	uint32_t singles_left;		/* of a round */
 	unsigned singles_round;
@@ -58,5 +60,9 @@ struct body_witness *bodies_witness(struct body_slot *slot, const struct address
 				    const struct address *payee);
 /* Add a witness that is wanted; the address stays good until the next is added. */
 struct body_witness *bodies_want(struct body_slot *slot, const struct witness *w);
+/* As it stands: one that is late has no balances but those of a first reading that contradicted. */
+struct witness bodies_reading(const struct body_witness *bw);
+/* It contradicts the logs: forget it but for the first reading, so that it is asked for once more. */
+void bodies_read_again(struct body_witness *bw);
 
 #endif

@@ -1,6 +1,8 @@
 #include "listener/check_parts.h"
 
 #include "listener/match.h"
+#include "store/outbox.h"
+#include "store/sightings.h"
 
 #include <string.h>
 
@@ -230,16 +232,35 @@ static bool may_be_final(struct check *c, const struct sighting_at *at)
 	return may;
 }
 
+static bool is_pending(struct check *c, const struct sighting_at *at, uint8_t tier)
+{
+	struct key key = key_pending(at, tier);
+
+	return check_has(c, T_PENDING, &key);
+}
+
 static unsigned count_pending(struct check *c, const struct sighting_at *at)
 {
-	unsigned count = 0;
+	unsigned count = is_pending(c, at, TIER_WAITS);
 
-	for (unsigned tier = 0; tier < TIERS_MAX; tier++) {
-		struct key key = key_pending(at, (uint8_t)tier);
-
-		count += check_has(c, T_PENDING, &key);
-	}
+	for (unsigned tier = 0; tier < TIERS_MAX; tier++)
+		count += is_pending(c, at, (uint8_t)tier);
 	return count;
+}
+
+/* The balance, and what follows from it: one that is still to be read holds its sighting back. */
+static void check_witness(struct check *c, const struct sighting_at *at, const struct sighting_row *s, const char *name)
+{
+	bool waits = sighting_waits(s), mismatch = s->verdict == VERDICT_BALANCE_MISMATCH;
+
+	if (s->witness >= WITNESS_STATES)
+		check_fault(c, "%s: no known witness", name);
+	else if (waits != is_pending(c, at, TIER_WAITS))
+		check_fault(c, "%s: its balance is \"%s\", but it %s for it", name, witness_name((enum witness_state)s->witness),
+			    waits ? "does not wait" : "waits");
+	else if (s->verdict == VERDICT_PAID ? s->witness == WITNESS_DISAGREES : mismatch && s->witness != WITNESS_DISAGREES)
+		check_fault(c, "%s: %s, but its balance is \"%s\"", name, verdict_name((enum verdict)s->verdict),
+			    witness_name((enum witness_state)s->witness));
 }
 
 static void check_seen_intent(struct check *c, const struct sighting_at *at, const struct sighting_row *s,
@@ -264,6 +285,7 @@ static void check_sighting(struct check *c, const struct sighting_at *at, const 
 	name_sighting(c, "sighting", at, name);
 	if (s->verdict >= VERDICTS)
 		check_fault(c, "%s: no known verdict", name);
+	check_witness(c, at, s, name);
 	if (!check_on_chain(c, at->chain, at->height, &s->block_hash))
 		check_fault(c, "%s: its block is not on our chain", name);
 	if (pending > 1)
@@ -289,7 +311,7 @@ static void check_sighting_index(struct check *c, enum table table)
 		key = key_sighting(&at);
 		if (!check_has(c, T_SIGHTING, &key))
 			check_fault(c, "%s: no such sighting", name_sighting(c, schema_table_names[table], &at, name));
-		else if (table == T_PENDING && k[8] >= TIERS_MAX)
+		else if (table == T_PENDING && k[8] >= TIERS_MAX && k[8] != TIER_WAITS)
 			check_fault(c, "%s: under tier %u", name_sighting(c, "pending", &at, name), k[8]);
 	}
 }

@@ -12,6 +12,8 @@ struct chain_config config_default(uint64_t chain_id)
 		.early_s = 3600,
 		.missing_after_s = 2 * 3600,
 		.keep_hashes_s = 30 * 86400,
+		.keep_state_blocks = 128,
+		.balance_wait_ms = 1000,
 		.keep_tx_blocks = 128,
 		.route_dust = u256_from_u64(1),
 		.far_blocks = 64,
@@ -37,6 +39,7 @@ struct chain_config config_recorded(uint64_t chain_id)
 
 	c.check_endpoints = false;
 	c.hedge_min_ms = 0;
+	c.balance_wait_ms = 0;
 	c.batch_max = 1;
 	c.commit_blocks = 1;
 	return c;

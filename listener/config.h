@@ -38,6 +38,8 @@ struct chain_config {
 	int64_t early_s;		/* a block this much older than the intent pays it no more */
 	int64_t missing_after_s;	/* chain time after which tx_missing is said */
 	int64_t keep_hashes_s;		/* block hashes are kept this long */
+	uint64_t keep_state_blocks;	/* a late balance of a block so far below the tip is given up: nodes keep no older state */
+	int64_t balance_wait_ms;	/* a block waits for a balance not longer; 0: until it failed twice */
 	uint64_t keep_tx_blocks;	/* transaction prefixes are kept this far below the watermark */
 	struct u256 route_dust;		/* a smaller misfit is not attached to a route intent */
 	uint64_t far_blocks;		/* a head this far ahead is fetched forward by number */

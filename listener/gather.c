@@ -256,6 +256,11 @@ static void sum_block(const struct gather *g, const struct address *token, const
 		if (address_eq(&tr->from, payee) && !u256_add(out, &tr->value, out))
 			*sound = false;
 	}
+	/* No balance moves so: whatever is read later disagrees. */
+	if (!*sound) {
+		memset(in, 0xff, sizeof(*in));
+		*out = (struct u256){ 0 };
+	}
 }
 
 static void want(const struct gather_input *in, struct gather *g, const struct address *token,
@@ -280,11 +285,17 @@ static void ask_witness(const struct gather_input *in, struct gather *g, const s
 	bool sound;
 
 	f->witness = in->config->witness == WITNESS_NEVER ? WITNESS_OFF : WITNESS_UNAVAILABLE;
-	if (!w || !w->have)
+	if (!w || !(w->have || w->late))
 		return;
 	sum_block(g, token, payee, &came, &went, &sound);
-	w->disagrees = !sound || !match_balance(&w->before, &w->after, &came, &went);
-	f->witness = w->disagrees ? WITNESS_DISAGREES : WITNESS_AGREES;
+	if (w->have) {
+		w->disagrees = !sound || !match_balance(&w->before, &w->after, &came, &went);
+		f->witness = w->disagrees ? WITNESS_DISAGREES : WITNESS_AGREES;
+	} else {
+		f->witness = w->doubted ? WITNESS_DOUBTED : WITNESS_PENDING;
+		f->came = came;
+		f->went = went;
+	}
 	f->before = w->before;
 	f->after = w->after;
 }
@@ -370,7 +381,7 @@ static void judge(const struct gather_input *in, struct gather *g, struct findin
 	};
 
 	collect(g, f, candidates);
-	if (f->role != ROLE_ENDED && f->role != ROLE_EXTRA)
+	if (f->role != ROLE_ENDED)
 		want(in, g, &f->intent.token, &f->intent.payee);
 	ask_witness(in, g, &f->intent.token, &f->intent.payee, f);
 	f->judgement = match_judge(&f->intent, candidates, count, &facts);

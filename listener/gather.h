@@ -22,7 +22,9 @@ struct body {
 struct witness {
 	struct address token;
 	struct address payee;
-	bool have;			/* false: the state is not available */
+	bool have;			/* false: the state is not available, or the block waits no more for it */
+	bool late;			/* not read yet: it will be, after the block */
+	bool doubted;			/* late, and a first reading, which is in before and after, disagreed */
 	struct u256 before, after;
 	bool disagrees;			/* set by gather: not what the logs say */
 };
@@ -58,6 +60,7 @@ struct finding {
 	struct judgement judgement;
 	enum witness_state witness;
 	struct u256 before, after;
+	struct u256 came, went;		/* where the witness is late: by the block's logs */
 	enum loose_kind loose;
 };
 
@@ -86,7 +89,7 @@ void gather_block(struct kv_txn *t, const struct gather_input *in, struct gather
 /* In the order in which they are told: transaction, ordinal, creation. */
 void gather_sort(struct gather *g);
 
-/* What may still stand against a payment that the transfers show; VERDICT_PAID: nothing. */
+/* What may still stand against a payment that the transfers show; VERDICT_PAID: nothing, as far as is known. */
 struct paid_facts {
 	enum witness_state witness;
 	int64_t block_time_s;

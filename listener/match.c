@@ -34,6 +34,11 @@ const char *verdict_name(enum verdict v)
 	return verdict_names[v];
 }
 
+bool verdict_is_contested(enum verdict v)
+{
+	return v == VERDICT_ALREADY_CLAIMED || v == VERDICT_UNDERPAID || v == VERDICT_OVERPAID;
+}
+
 static bool topic_address(const struct hash32 *topic, struct address *out)
 {
 	static const uint8_t zeros[12];

@@ -51,6 +51,8 @@ static_assert(VERDICT_UNPROVEN == VERDICTS - 1, "on disk: do not renumber");
 
 /* The name is the reason's code. */
 const char *verdict_name(enum verdict v);
+/* Somebody else's claim or hold may have stood against it, wholly or in part. */
+bool verdict_is_contested(enum verdict v);
 
 /* A transfer of the intent's token to its payee in the transaction at hand, in order of ordinal. */
 struct candidate {

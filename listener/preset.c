@@ -14,7 +14,7 @@ struct pace {
 	int64_t tag_settle_ms;		/* one finality period */
 	uint64_t tag_depth_blocks;
 	uint64_t lag_blocks;
-	uint64_t keep_tx_blocks;	/* about 25 minutes */
+	uint64_t keep_tx_blocks;	/* about 25 minutes; late balances are read for as long */
 	uint64_t far_blocks;
 	int64_t missing_after_s;
 };
@@ -107,7 +107,7 @@ static void take_pace(struct chain_config *c, const struct pace *p)
 	c->tag_settle_ms = p->tag_settle_ms;
 	c->tag_depth_blocks = p->tag_depth_blocks;
 	c->lag_blocks = p->lag_blocks;
-	c->keep_tx_blocks = p->keep_tx_blocks;
+	c->keep_tx_blocks = c->keep_state_blocks = p->keep_tx_blocks;
 	c->far_blocks = p->far_blocks;
 	c->missing_after_s = p->missing_after_s;
 }

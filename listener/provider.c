@@ -146,24 +146,32 @@ bool provider_is_live(const struct provider *p)
 	return p->health == HEALTH_LIVE;
 }
 
+bool provider_is_throttled(const struct provider *p)
+{
+	return p->rpc.not_before_ms > loop_of(p)->ops->now_ms(loop_of(p));
+}
+
 static void wait_to_retry(struct provider *p)
 {
 	unsigned doublings = p->closings < BACKOFF_DOUBLINGS ? p->closings : BACKOFF_DOUBLINGS;
-	int64_t wait_ms = p->config->retry_ms << doublings;
+	int64_t wait_ms = p->config->retry_ms << doublings, at_ms;
 
 	p->closings++;
 	wait_ms += (int64_t)(loop_of(p)->ops->random(loop_of(p)) % (uint64_t)(wait_ms / 2 + 1));
-	loop_of(p)->ops->timer_set(loop_of(p), &p->retry, loop_of(p)->ops->now_ms(loop_of(p)) + wait_ms);
+	at_ms = loop_of(p)->ops->now_ms(loop_of(p)) + wait_ms;
+	if (at_ms < p->rpc.not_before_ms)
+		at_ms = p->rpc.not_before_ms;
+	loop_of(p)->ops->timer_set(loop_of(p), &p->retry, at_ms);
 }
 
 /* What it said last is not known to be what it says when it is back. */
 static void forget(struct provider *p)
 {
-	p->silences = p->lies = p->unannounced = 0;
+	p->rpc.silences = p->lies = p->unannounced = 0;
 	p->subscribed = false;
 	for (unsigned tag = 0; tag < TAGS; tag++)
 		p->tags[tag].known = p->tags[tag].doubted = false;
-	p->floor.round = 0;
+	p->floor.known = false;
 }
 
 static void leave(struct provider *p)
@@ -213,16 +221,19 @@ void provider_event(struct provider *p, enum health_event ev)
 	act(p, rule->effect);
 }
 
-void provider_heard(struct provider *p, bool answered, bool held)
+void provider_heard(struct provider *p)
 {
-	p->silences = answered ? 0 : p->silences + 1;
-	p->lies = held || !answered ? (held ? 0 : p->lies) : p->lies + 1;
-	p->answers_refused += answered && !held;
+	if (p->rpc.silences >= SILENCES_MAX)
+		provider_event(p, HEV_SILENT);
+}
+
+void provider_judged(struct provider *p, bool held)
+{
+	p->lies = held ? 0 : p->lies + 1;
+	p->answers_refused += !held;
 	if (held)
 		p->closings = 0;
-	if (p->silences >= SILENCES_MAX)
-		provider_event(p, HEV_SILENT);
-	else if (p->lies >= LIES_MAX)
+	if (p->lies >= LIES_MAX)
 		provider_event(p, HEV_LIED);
 }
 
@@ -248,7 +259,7 @@ static void head_done(struct rpc_call *call, enum rpc_outcome outcome, const str
 		judge_hearing(p);
 		return;
 	}
-	provider_heard(p, outcome != RPC_FAILED, outcome != RPC_FAILED);
+	provider_heard(p);
 	p->owner.changed(p->owner.ctx);
 }
 
@@ -256,7 +267,7 @@ void provider_ask_head(struct provider *p)
 {
 	struct rpc_call call = { .method = "eth_getBlockByNumber", .done = head_done, .ctx = p };
 
-	if (p->head_fetch.asked)
+	if (p->head_fetch.asked || provider_is_throttled(p))
 		return;
 	p->head_fetch.asked = 1;
 	rpc_start(&p->rpc, &call, "[\"latest\",false]");
@@ -298,7 +309,9 @@ static void on_reply(struct provider *p, const struct reply *reply)
 		hear_chain(p, reply);
 		return;
 	}
-	p->subscribed = reply->has_id && reply->id == ID_SUBSCRIBE && reply->kind == REPLY_RESULT;
+	if (reply->has_id && reply->id != ID_SUBSCRIBE)
+		return;
+	p->subscribed = reply->has_id && reply->kind == REPLY_RESULT;
 	if (!p->subscribed)
 		log_odd("endpoint=%u subscription refused: heads are only polled why=\"%s\"", p->index, reply->message);
 }
@@ -319,6 +332,8 @@ static void on_message(struct loop_socket *socket, struct slice text)
 	}
 	p->unannounced = 0;
 	p->owner.on_head(p->owner.ctx, p, reply.result);
+	if (p->head.verified)
+		p->polled_height = p->head.height;
 }
 
 static void on_closed(struct loop_socket *socket)

@@ -47,6 +47,7 @@ struct head {
 	bool verified;
 	uint64_t height;
 	int64_t time_s;
+	struct loop_times heard;	/* when it was first announced */
 };
 
 /* What it says of a tag.  Believed by the rules in reads.c. */
@@ -110,9 +111,9 @@ struct provider {
 	bool syncing;			/* as it said at the connect */
 	bool lacks_block_receipts;	/* it has no such method */
 	unsigned closings;		/* one after another: the wait doubles */
-	unsigned silences, lies;	/* in a row */
+	unsigned lies;			/* in a row */
 	unsigned unannounced;		/* new heads in a row that only the poll told */
-	uint64_t polled_height;		/* of the last of them */
+	uint64_t polled_height;		/* of the last head, polled or announced */
 	uint64_t set_aside;		/* how often it was, since the start */
 	uint64_t answers_refused;	/* what did not hold */
 	uint64_t tags_lower;		/* a tag went back */
@@ -128,10 +129,14 @@ void provider_start(struct provider *p, struct loop *loop, const struct endpoint
 /* All its calls must have ended. */
 void provider_stop(struct provider *p);
 
-/* A request of it ended: @answered with something usable, which @held. */
-void provider_heard(struct provider *p, bool answered, bool held);
+/* A request of it ended: perhaps one more without a usable answer. */
+void provider_heard(struct provider *p);
+/* A result of it was proven, or did not hold. */
+void provider_judged(struct provider *p, bool held);
 void provider_event(struct provider *p, enum health_event ev);
 bool provider_is_live(const struct provider *p);
+/* It asked to be left alone for a while. */
+bool provider_is_throttled(const struct provider *p);
 
 /* Ask whether it is the chain that we are told to follow; an event of its health tells. */
 void provider_check(struct provider *p);

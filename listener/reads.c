@@ -23,7 +23,7 @@ static void on_retry(struct loop_timer *timer)
 
 /* Asking once at a time, and once more if the answer is slow. */
 
-static void wake_at(struct reads *r, int64_t at_ms)
+void reads_wake_at(struct reads *r, int64_t at_ms)
 {
 	if (!r->retry.set || at_ms < r->retry.at_ms)
 		r->loop->ops->timer_set(r->loop, &r->retry, at_ms);
@@ -36,22 +36,33 @@ bool reads_may_ask(struct reads *r, struct fetch *f)
 	if (f->asked && !f->again_ms)
 		return false;
 	if (from_ms > reads_now_ms(r)) {
-		wake_at(r, from_ms);
+		reads_wake_at(r, from_ms);
 		return false;
 	}
 	return true;
 }
 
-void reads_ended(struct reads *r, struct fetch *f, bool good)
+bool reads_may_ask_of(struct reads *r, const struct provider *p, struct fetch *f)
+{
+	if (provider_is_throttled(p)) {
+		reads_wake_at(r, p->rpc.not_before_ms);
+		return false;
+	}
+	return reads_may_ask(r, f);
+}
+
+void reads_ended(struct reads *r, struct fetch *f, unsigned turn, bool good)
 {
 	unsigned doublings;
 
-	f->asked -= f->asked > 0;
-	f->next_ms = 0;
+	if (turn != f->turn)
+		return;
 	if (good) {
-		f->failures = 0;
+		*f = (struct fetch){ .turn = turn + 1, .who = f->who };
 		return;
 	}
+	f->asked -= f->asked > 0;
+	f->next_ms = 0;
 	/* The other call may still bring it. */
 	if (f->asked || ++f->failures < RETRIES_AT_ONCE)
 		return;
@@ -76,9 +87,9 @@ void reads_choose_leader(struct reads *r)
 	}
 }
 
-static bool is_willing(const struct reads *r, const struct provider *p, enum need need)
+static bool is_willing(const struct provider *p, enum need need)
 {
-	if (!provider_is_live(p) || p->rpc.not_before_ms > reads_now_ms(r))
+	if (!provider_is_live(p) || provider_is_throttled(p))
 		return false;
 	return need != NEED_BLOCK_RECEIPTS || !p->lacks_block_receipts;
 }
@@ -91,7 +102,7 @@ struct provider *reads_choose(struct reads *r, const struct fetch *f, enum need 
 	for (unsigned i = 0; i < r->provider_count; i++) {
 		struct provider *p = &r->providers[(from + i) % r->provider_count];
 
-		if (is_willing(r, p, need))
+		if (is_willing(p, need))
 			return p;
 	}
 	return NULL;
@@ -103,8 +114,8 @@ static void wait_for_any(struct reads *r)
 	for (unsigned i = 0; i < r->provider_count; i++) {
 		const struct provider *p = &r->providers[i];
 
-		if (provider_is_live(p) && p->rpc.not_before_ms > reads_now_ms(r))
-			wake_at(r, p->rpc.not_before_ms);
+		if (provider_is_live(p) && provider_is_throttled(p))
+			reads_wake_at(r, p->rpc.not_before_ms);
 	}
 }
 
@@ -122,10 +133,11 @@ void reads_ask_of(struct reads *r, struct provider *p, struct fetch *f, struct r
 	f->asked++;
 	f->again_ms = may_hedge ? reads_now_ms(r) + hedge_ms(r, p) : 0;
 	if (may_hedge)
-		wake_at(r, f->again_ms);
+		reads_wake_at(r, f->again_ms);
 	f->who = p->index;
 	call.ctx = r;
 	call.who = p->index;
+	call.turn = f->turn;
 	rpc_start(&p->rpc, &call, params);
 }
 
@@ -155,7 +167,9 @@ void reads_release(struct reads *r)
 /* What the answer says of the endpoint; its leader may have to change. */
 void reads_heard(struct reads *r, unsigned who, enum rpc_outcome outcome, bool held)
 {
-	provider_heard(&r->providers[who], outcome != RPC_FAILED, outcome != RPC_RESULT || held);
+	provider_heard(&r->providers[who]);
+	if (outcome == RPC_RESULT)
+		provider_judged(&r->providers[who], held);
 	reads_choose_leader(r);
 }
 
@@ -185,7 +199,7 @@ static void learn_header(struct reads *r, const struct header *h)
 		struct head *head = &r->providers[i].head;
 
 		if (head->known && hash_eq(&head->hash, &h->hash))
-			*head = (struct head){ true, h->hash, true, h->number, (int64_t)h->timestamp };
+			*head = (struct head){ true, h->hash, true, h->number, (int64_t)h->timestamp, head->heard };
 	}
 }
 
@@ -248,23 +262,37 @@ static void refresh_tags(struct reads *r)
 	}
 }
 
+static struct loop_times times_now(const struct reads *r)
+{
+	return r->loop->ops->times ? r->loop->ops->times(r->loop) : (struct loop_times){ 0, 0 };
+}
+
+/* Announced again it was still heard when it was heard first. */
+static void set_head(struct provider *p, struct head head)
+{
+	if (p->head.known && hash_eq(&p->head.hash, &head.hash))
+		head.heard = p->head.heard;
+	p->head = head;
+}
+
 static void on_head(void *ctx, struct provider *p, struct slice json)
 {
 	struct reads *r = ctx;
+	struct loop_times heard = times_now(r);
 	bool good = reads_take_block(r, json, "head", NULL);
 
 	if (good) {
 		const struct header *h = &r->notice.header;
 
-		p->head = (struct head){ true, h->hash, true, h->number, (int64_t)h->timestamp };
+		set_head(p, (struct head){ true, h->hash, true, h->number, (int64_t)h->timestamp, heard });
 		reads_keep_block(r);
 	} else if (!hash_is_zero(&r->notice.header.hash)) {
 		/* Perhaps a field was left out: what it names is asked for whole. */
-		p->head = (struct head){ .known = true, .hash = r->notice.header.hash };
+		set_head(p, (struct head){ .known = true, .hash = r->notice.header.hash, .heard = heard });
 	}
 	if (good)
 		r->head_read_ms = reads_now_ms(r);
-	provider_heard(p, true, good);
+	provider_judged(p, good);
 	reads_choose_leader(r);
 	refresh_tags(r);
 	r->changed(r->ctx);
@@ -370,7 +398,7 @@ static void block_done(struct rpc_call *call, enum rpc_outcome outcome, const st
 	reads_heard(r, call->who, outcome, good);
 	/* A header alone is no block: it is asked for again, but not at once for ever. */
 	if (slot)
-		reads_ended(r, &slot->block_fetch, good && r->notice.has_transactions);
+		reads_ended(r, &slot->block_fetch, call->turn, good && r->notice.has_transactions);
 	if (good)
 		reads_keep_block(r);
 	else if (outcome != RPC_RESULT)
@@ -400,7 +428,24 @@ void reads_ask_header(struct reads *r, const struct hash32 *hash)
 		ask_block(r, slot);
 }
 
+bool reads_lacks_header(struct reads *r, const struct hash32 *hash)
+{
+	const struct body_slot *slot = bodies_find(&r->bodies, hash);
+
+	return slot && slot->block_fetch.failures >= RETRIES_AT_ONCE;
+}
+
 /* By number. */
+
+bool reads_is_at(struct reads *r, uint64_t height)
+{
+	if (r->notice.header.number == height)
+		return true;
+	r->refused++;
+	log_odd("block by number refused asked=%llu why=\"it is that of height %llu\"", (unsigned long long)height,
+		(unsigned long long)r->notice.header.number);
+	return false;
+}
 
 static struct numbered *find_numbered(struct reads *r, uint64_t height)
 {
@@ -412,13 +457,13 @@ static void number_done(struct rpc_call *call, enum rpc_outcome outcome, const s
 	struct reads *r = call->ctx;
 	struct numbered *n = find_numbered(r, call->number);
 	bool good = outcome == RPC_RESULT && reads_take_block(r, reply->result, "block by number", NULL) &&
-		    r->notice.header.number == call->number;
+		    reads_is_at(r, call->number);
 
 	if (outcome == RPC_CANCELED)
 		return;
 	reads_heard(r, call->who, outcome, good);
-	if (n->used && n->height == call->number) {
-		reads_ended(r, &n->fetch, good);
+	if (n->used && n->height == call->number && n->fetch.turn == call->turn) {
+		reads_ended(r, &n->fetch, call->turn, good);
 		if (good) {
 			n->known = true;
 			n->hash = r->notice.header.hash;
@@ -436,8 +481,9 @@ bool reads_number(struct reads *r, uint64_t height, uint64_t round, struct hash3
 
 	if (!n->used || n->height != height || n->round != round) {
 		bool asked = n->used && n->height == height && n->fetch.asked;
+		struct fetch fetch = asked ? n->fetch : (struct fetch){ .turn = n->fetch.turn + 1 };
 
-		*n = (struct numbered){ .used = true, .height = height, .round = round, .fetch.asked = asked };
+		*n = (struct numbered){ .used = true, .height = height, .round = round, .fetch = fetch };
 	}
 	if (n->known) {
 		*out = n->hash;

@@ -38,6 +38,13 @@ struct tx_place {
 	struct fetch fetch;
 };
 
+/* A balance whose block was applied without it. */
+struct late_balance {
+	struct hash32 hash, parent;	/* of the block */
+	struct body_witness bw;
+};
+#define LATE_MAX 64
+
 struct reads {
 	struct loop *loop;
 	struct provider providers[PROVIDERS_MAX];
@@ -55,6 +62,8 @@ struct reads {
 	struct bodies bodies;
 	struct numbered numbered[NUMBERED_MAX];
 	struct tx_place tx;
+	struct late_balance late[LATE_MAX];
+	size_t late_count;
 	struct buf scratch;		/* of verify */
 	struct block notice;		/* of a head's notification */
 	unsigned rounds;		/* of single receipts, counted */
@@ -78,6 +87,9 @@ unsigned reads_agree(const struct reads *r);
 /* Ask for the header of @hash; the links have it when it is there. */
 void reads_ask_header(struct reads *r, const struct hash32 *hash);
 
+/* Nobody had it when it was asked for several times in a row. */
+bool reads_lacks_header(struct reads *r, const struct hash32 *hash);
+
 /* The node's block at @height as read in this @round; false: not known yet, and asked. */
 bool reads_number(struct reads *r, uint64_t height, uint64_t round, struct hash32 *out);
 
@@ -89,10 +101,20 @@ struct body_slot *reads_body(struct reads *r, const struct hash32 *hash);
 /* Its logs will not do: each receipt is fetched; reads_body() gives NULL until all are there. */
 void reads_want_receipts(struct body_slot *slot);
 
-/* True when each witness was read or is not to be had; else they are asked. */
+/*
+ * True when each witness was read, is not to be had, or is late: it failed twice, or the block has waited for
+ * balance_wait_ms.  Else they are asked.
+ */
 bool reads_witnesses(struct reads *r, struct body_slot *slot);
 /* Read the balance once more: it does not fit the logs. */
 void reads_witness_again(struct reads *r, struct body_slot *slot, struct body_witness *w);
+
+/*
+ * The late balances that are wanted by now, at most LATE_MAX of them: r->late is these, in their order; one that
+ * was there before stays as it is.  Then ask for what is missing of them, with back-off.
+ */
+void reads_late_keep(struct reads *r, const struct late_balance *wanted, size_t count);
+void reads_late_ask(struct reads *r);
 
 /* Ask what is still wanted; true if every wanted tag was answered. */
 bool reads_tags(struct reads *r);

@@ -17,6 +17,14 @@ static bool is_trusted(const struct reads *r, const struct body_slot *slot)
 	       verify_places(&slot->block, &slot->receipts, &why) == OK;
 }
 
+/* Nothing proves a block's list of transactions before its receipts: that may be what is wrong. */
+static void doubt_block(struct body_slot *slot)
+{
+	slot->has_block = false;
+	/* As after a failure: elsewhere, if there is another endpoint. */
+	slot->block_fetch.failures = 1;
+}
+
 static bool take_receipts(struct reads *r, struct body_slot *slot, struct slice json)
 {
 	struct complaint why;
@@ -31,6 +39,7 @@ static bool take_receipts(struct reads *r, struct body_slot *slot, struct slice 
 	}
 	r->refused++;
 	RLOG_REFUSED("receipts", &slot->hash, why.text);
+	doubt_block(slot);
 	return false;
 }
 
@@ -44,21 +53,28 @@ static void note_lack(struct reads *r, unsigned who, enum rpc_outcome outcome, c
 	p->lacks_block_receipts = true;
 }
 
+/* A result that came too late is not judged any more. */
+static void hear(struct reads *r, unsigned who, enum rpc_outcome outcome, bool judged, bool held)
+{
+	reads_heard(r, who, outcome == RPC_RESULT && !judged ? RPC_NULL : outcome, held);
+}
+
 static void receipts_done(struct rpc_call *call, enum rpc_outcome outcome, const struct reply *reply)
 {
 	struct reads *r = call->ctx;
 	struct body_slot *slot = bodies_find(&r->bodies, &call->hash);
+	bool open = slot && slot->has_block && !slot->has_receipts;
 
 	if (outcome == RPC_CANCELED)
 		return;
 	note_lack(r, call->who, outcome, reply);
 	if (outcome != RPC_RESULT)
 		RLOG_REFUSED("receipts", &call->hash, reads_describe(outcome, reply));
-	if (slot && slot->has_block && !slot->has_receipts) {
-		slot->has_receipts = outcome == RPC_RESULT && take_receipts(r, slot, reply->result);
-		reads_heard(r, call->who, outcome, slot->has_receipts);
-		reads_ended(r, &slot->receipts_fetch, slot->has_receipts);
-	}
+	if (open && outcome == RPC_RESULT)
+		slot->has_receipts = take_receipts(r, slot, reply->result);
+	hear(r, call->who, outcome, open, open && slot->has_receipts);
+	if (slot)
+		reads_ended(r, &slot->receipts_fetch, call->turn, slot->has_receipts);
 	r->changed(r->ctx);
 }
 
@@ -85,6 +101,7 @@ static bool take_logs(struct reads *r, struct body_slot *slot, struct slice json
 		return true;
 	r->refused++;
 	RLOG_REFUSED("logs", &slot->hash, why.text);
+	doubt_block(slot);
 	return false;
 }
 
@@ -92,16 +109,17 @@ static void logs_done(struct rpc_call *call, enum rpc_outcome outcome, const str
 {
 	struct reads *r = call->ctx;
 	struct body_slot *slot = bodies_find(&r->bodies, &call->hash);
+	bool open = slot && slot->has_block && !slot->has_receipts && !slot->has_logs;
 
 	if (outcome == RPC_CANCELED)
 		return;
 	if (outcome != RPC_RESULT)
 		RLOG_REFUSED("logs", &call->hash, reads_describe(outcome, reply));
-	if (slot && slot->has_block && !slot->has_receipts && !slot->has_logs) {
-		slot->has_logs = outcome == RPC_RESULT && take_logs(r, slot, reply->result);
-		reads_heard(r, call->who, outcome, slot->has_logs);
-		reads_ended(r, &slot->receipts_fetch, slot->has_logs);
-	}
+	if (open && outcome == RPC_RESULT)
+		slot->has_logs = take_logs(r, slot, reply->result);
+	hear(r, call->who, outcome, open, open && slot->has_logs);
+	if (slot)
+		reads_ended(r, &slot->logs_fetch, call->turn, slot->has_logs);
 	r->changed(r->ctx);
 }
 
@@ -109,10 +127,10 @@ static void ask_logs(struct reads *r, struct body_slot *slot)
 {
 	char text[HASH_TEXT], params[96];
 
-	if (!reads_may_ask(r, &slot->receipts_fetch))
+	if (!reads_may_ask(r, &slot->logs_fetch))
 		return;
 	snprintf(params, sizeof(params), "[{\"blockHash\":\"%s\"}]", hash_format(&slot->hash, text));
-	reads_ask(r, &slot->receipts_fetch, NEED_ANY,
+	reads_ask(r, &slot->logs_fetch, NEED_ANY,
 		  (struct rpc_call){ .method = "eth_getLogs", .done = logs_done, .hash = slot->hash }, params);
 }
 
@@ -151,7 +169,7 @@ static void end_round(struct reads *r, struct body_slot *slot, unsigned who)
 	slot->has_receipts = all && take_singles(r, slot);
 	if (all)
 		reads_heard(r, who, RPC_RESULT, slot->has_receipts);
-	reads_ended(r, &slot->receipts_fetch, slot->has_receipts);
+	reads_ended(r, &slot->receipts_fetch, slot->receipts_fetch.turn, slot->has_receipts);
 }
 
 static void single_done(struct rpc_call *call, enum rpc_outcome outcome, const struct reply *reply)
@@ -164,7 +182,7 @@ static void single_done(struct rpc_call *call, enum rpc_outcome outcome, const s
 		return;
 	if (outcome != RPC_RESULT)
 		RLOG_REFUSED("a receipt", &call->hash, reads_describe(outcome, reply));
-	reads_heard(r, call->who, outcome, true);
+	hear(r, call->who, outcome, false, false);
 	if (!slot || !slot->singles || slot->singles_round != call->kind || call->number >= slot->block.tx_count)
 		return;
 	single = &slot->singles[call->number];
@@ -208,6 +226,15 @@ static void ask_singles(struct reads *r, struct body_slot *slot)
 	rpc_release(&p->rpc);
 }
 
+/* A block without transactions: there is nothing to ask for. */
+static void take_none(struct reads *r, struct body_slot *slot)
+{
+	if (!reads_may_ask(r, &slot->receipts_fetch))
+		return;
+	slot->has_receipts = take_receipts(r, slot, slice_of_text("[]"));
+	reads_ended(r, &slot->receipts_fetch, slot->receipts_fetch.turn, slot->has_receipts);
+}
+
 static bool gives_block_receipts(const struct reads *r)
 {
 	bool any = false;
@@ -236,131 +263,16 @@ struct body_slot *reads_body(struct reads *r, const struct hash32 *hash)
 		return slot;
 	if (gives_block_receipts(r))
 		ask_receipts(r, slot);
-	else if (slot->want_receipts && slot->block.tx_count)
+	else if (!slot->want_receipts)
+		ask_logs(r, slot);
+	else if (slot->block.tx_count)
 		ask_singles(r, slot);
 	else
-		ask_logs(r, slot);
-	return NULL;
+		take_none(r, slot);
+	return slot->has_receipts ? slot : NULL;
 }
 
 void reads_want_receipts(struct body_slot *slot)
 {
 	slot->want_receipts = true;
 }
-
-/* Witnesses: balanceOf at the block and at its parent, by hash (EIP-1898). */
-
-enum { BEFORE, AFTER };
-
-static void end_reading(struct body_witness *bw)
-{
-	if (bw->have_before && bw->have_after) {
-		bw->readings++;
-		bw->witness.have = true;
-	}
-}
-
-static void take_balance(struct body_witness *bw, unsigned which, const struct u256 *v)
-{
-	if (which == BEFORE) {
-		bw->witness.before = *v;
-		bw->have_before = true;
-	} else {
-		bw->witness.after = *v;
-		bw->have_after = true;
-	}
-	end_reading(bw);
-}
-
-#define BALANCE_TRIES 5		/* a failing node counts as one without the state */
-
-static void balance_done(struct rpc_call *call, enum rpc_outcome outcome, const struct reply *reply)
-{
-	struct reads *r = call->ctx;
-	struct body_slot *slot = bodies_find(&r->bodies, &call->hash);
-	struct body_witness *bw;
-	struct complaint why;
-	struct fetch *f;
-	struct u256 v;
-
-	if (outcome == RPC_CANCELED)
-		return;
-	reads_heard(r, call->who, outcome, true);
-	/* By what was asked, not by its place: the slot may have been given up and made anew since. */
-	bw = slot ? bodies_witness(slot, &call->token, &call->account) : NULL;
-	if (!bw)
-		return;
-	f = call->kind == BEFORE ? &bw->before : &bw->after;
-	if (outcome == RPC_RESULT && result_word(reply->result, &v, &why) == OK) {
-		reads_ended(r, f, true);
-		take_balance(bw, call->kind, &v);
-	} else {
-		bool gone = outcome == RPC_ERROR && rpc_is_gone(reply);
-
-		reads_ended(r, f, false);
-		if (gone || f->failures >= BALANCE_TRIES)
-			f->failures = BALANCE_TRIES;
-	}
-	r->changed(r->ctx);
-}
-
-static void ask_balance(struct reads *r, struct body_slot *slot, struct body_witness *bw, unsigned which)
-{
-	struct fetch *f = which == BEFORE ? &bw->before : &bw->after;
-	const struct hash32 *at = which == BEFORE ? &slot->block.header.parent_hash : &slot->hash;
-	char token[ADDRESS_TEXT], payee[ADDRESS_TEXT], hash[HASH_TEXT], params[320];
-
-	if (f->failures >= BALANCE_TRIES || !reads_may_ask(r, f))
-		return;
-	snprintf(params, sizeof(params),
-		 "[{\"to\":\"%s\",\"data\":\"0x70a08231000000000000000000000000%s\"},{\"blockHash\":\"%s\"}]",
-		 address_format(&bw->witness.token, token), address_format(&bw->witness.payee, payee) + 2,
-		 hash_format(at, hash));
-	reads_ask(r, f, NEED_ANY,
-	    (struct rpc_call){ .method = "eth_call", .done = balance_done, .hash = slot->hash, .kind = which,
-			       .token = bw->witness.token, .account = bw->witness.payee }, params);
-}
-
-static bool is_read_or_gone(const struct body_witness *bw)
-{
-	return bw->witness.have || bw->before.failures >= BALANCE_TRIES || bw->after.failures >= BALANCE_TRIES;
-}
-
-/* A contradiction that cannot be read again stands: the doubt is a person's. */
-static void keep_first(struct body_witness *bw)
-{
-	bw->witness = bw->first;
-	bw->readings++;
-}
-
-bool reads_witnesses(struct reads *r, struct body_slot *slot)
-{
-	bool all = true;
-
-	reads_hold(r);
-	for (size_t i = 0; i < slot->witness_count; i++) {
-		struct body_witness *bw = &slot->witnesses[i];
-
-		if (!bw->witness.have && bw->readings == 1 && is_read_or_gone(bw))
-			keep_first(bw);
-		if (is_read_or_gone(bw))
-			continue;
-		all = false;
-		if (!bw->have_before)
-			ask_balance(r, slot, bw, BEFORE);
-		if (!bw->have_after)
-			ask_balance(r, slot, bw, AFTER);
-	}
-	reads_release(r);
-	return all;
-}
-
-void reads_witness_again(struct reads *r, struct body_slot *slot, struct body_witness *w)
-{
-	w->first = w->witness;
-	w->witness.have = w->have_before = w->have_after = false;
-	/* As after a failure: elsewhere, if there is another endpoint. */
-	w->before.failures = w->after.failures = 1;
-	reads_witnesses(r, slot);
-}
-

@@ -74,13 +74,18 @@ static void tag_done(struct rpc_call *call, enum rpc_outcome outcome, const stru
 {
 	struct reads *r = call->ctx;
 	struct provider *p = &r->providers[call->who];
+	struct fetch *f = &p->tags[call->kind].fetch;
 	bool good = outcome == RPC_RESULT && reads_take_block(r, reply->result, tag_name((enum tag)call->kind), NULL);
+	bool late = call->turn != f->turn;
 
-	reads_ended(r, &p->tags[call->kind].fetch, true);
 	if (outcome == RPC_CANCELED)
 		return;
+	reads_ended(r, f, call->turn, good);
+	/* One that does not tell is asked with the next head again. */
+	f->failures = 0;
+	f->next_ms = 0;
 	reads_heard(r, call->who, outcome, good);
-	if (good)
+	if (good && !late)
 		hear_tag(r, p, call->kind, &r->notice.header.hash);
 	r->changed(r->ctx);
 }
@@ -95,14 +100,14 @@ static bool ask_tags(struct reads *r, struct provider *p)
 
 		if (!tag->wanted && !tag->fetch.asked)
 			continue;
+		if (reads_may_ask(r, &tag->fetch)) {
+			tag->wanted = false;
+			snprintf(params, sizeof(params), "[\"%s\",false]", tag_name((enum tag)i));
+			reads_ask_of(r, p, &tag->fetch,
+			    (struct rpc_call){ .method = "eth_getBlockByNumber", .done = tag_done, .kind = i }, params);
+		}
 		/* One that is slow holds nothing up. */
 		all &= tag->fetch.asked > 1;
-		if (!reads_may_ask(r, &tag->fetch))
-			continue;
-		tag->wanted = false;
-		snprintf(params, sizeof(params), "[\"%s\",false]", tag_name((enum tag)i));
-		reads_ask_of(r, p, &tag->fetch,
-		      (struct rpc_call){ .method = "eth_getBlockByNumber", .done = tag_done, .kind = i }, params);
 	}
 	return all;
 }
@@ -112,8 +117,11 @@ bool reads_tags(struct reads *r)
 	bool all = true;
 
 	for (unsigned i = 0; i < r->provider_count; i++) {
-		if (provider_is_live(&r->providers[i]))
-			all &= ask_tags(r, &r->providers[i]);
+		struct provider *p = &r->providers[i];
+
+		/* Nor does one that asked to be left alone. */
+		if (provider_is_live(p) && !provider_is_throttled(p))
+			all &= ask_tags(r, p);
 	}
 	return all;
 }
@@ -125,16 +133,16 @@ static void floor_done(struct rpc_call *call, enum rpc_outcome outcome, const st
 	struct reads *r = call->ctx;
 	struct floor_reading *f = &r->providers[call->who].floor;
 	bool good = outcome == RPC_RESULT && reads_take_block(r, reply->result, "final block", NULL) &&
-		    r->notice.header.number == call->number;
+		    reads_is_at(r, call->number);
 
 	if (outcome == RPC_CANCELED)
 		return;
 	reads_heard(r, call->who, outcome, good);
-	reads_ended(r, &f->fetch, good);
-	if (good && f->height == call->number) {
+	if (good && f->height == call->number && f->fetch.turn == call->turn) {
 		f->known = true;
 		f->hash = r->notice.header.hash;
 	}
+	reads_ended(r, &f->fetch, call->turn, good);
 	r->changed(r->ctx);
 }
 
@@ -148,7 +156,7 @@ static bool ask_floor(struct reads *r, struct provider *p, uint64_t height, uint
 		f->round = round;
 		f->known = false;
 	}
-	if (f->known || !reads_may_ask(r, &f->fetch))
+	if (f->known || !reads_may_ask_of(r, p, &f->fetch))
 		return f->known;
 	snprintf(params, sizeof(params), "[\"0x%llx\",false]", (unsigned long long)height);
 	reads_ask_of(r, p, &f->fetch,
@@ -201,8 +209,9 @@ static void tx_done(struct rpc_call *call, enum rpc_outcome outcome, const struc
 
 	if (outcome == RPC_CANCELED)
 		return;
-	reads_heard(r, call->who, outcome, true);
-	if (!hash_eq(&call->hash, &tx->tx_hash))
+	/* Nothing proves it. */
+	reads_heard(r, call->who, outcome == RPC_RESULT ? RPC_NULL : outcome, false);
+	if (!hash_eq(&call->hash, &tx->tx_hash) || tx->answered)
 		return;
 	tx->mined = false;
 	if (outcome == RPC_RESULT) {
@@ -219,7 +228,7 @@ static void tx_done(struct rpc_call *call, enum rpc_outcome outcome, const struc
 			json_close(doc);
 		}
 	}
-	reads_ended(r, &tx->fetch, good);
+	reads_ended(r, &tx->fetch, call->turn, good);
 	tx->answered = good;
 	r->changed(r->ctx);
 }

@@ -16,6 +16,7 @@ struct sent {
 	struct buf body;
 	struct rpc_call *calls;		/* those not answered yet, in the order of their ids */
 	bool batch;
+	bool heard;			/* some of it was usable */
 	int64_t since_ms;
 };
 
@@ -33,15 +34,13 @@ static void end_call(struct rpc_call *call, enum rpc_outcome outcome, const stru
 	free(call);
 }
 
-static void end_calls(struct rpc_call *calls, enum rpc_outcome outcome)
+static void end_calls(struct rpc_call *calls, enum rpc_outcome outcome, const struct reply *reply)
 {
-	struct reply reply = { .kind = REPLY_ERROR };
-
 	while (calls) {
 		struct rpc_call *call = calls;
 
 		calls = call->next;
-		end_call(call, outcome, &reply);
+		end_call(call, outcome, reply);
 	}
 }
 
@@ -57,22 +56,29 @@ static enum rpc_outcome outcome_of(const struct reply *reply)
 	return outcomes[reply->kind];
 }
 
-static enum rpc_outcome judge(const struct rpc_call *call, int status, struct slice answer, struct reply *reply)
+static void take_reply(struct sent *s, struct rpc_call *call, const struct reply *reply)
+{
+	s->heard = true;
+	s->rpc->silences = 0;
+	end_call(call, outcome_of(reply), reply);
+}
+
+static bool is_answer(const struct rpc_call *call, int status, struct slice answer, struct reply *reply)
 {
 	struct complaint why;
 	bool nameless;
 
 	if (reply_decode(answer, reply, &why)) {
 		log_odd("answer refused method=%s status=%d why=\"%s\"", call->method, status, why.text);
-		return RPC_FAILED;
+		return false;
 	}
 	/* An error may come without an id: the request could not be read. */
 	nameless = reply->kind == REPLY_ERROR && !reply->has_id;
-	if (!nameless && (!reply->has_id || reply->id != call->id)) {
+	if (reply->kind == REPLY_NOTICE || (!nameless && (!reply->has_id || reply->id != call->id))) {
 		log_odd("answer refused method=%s why=\"it is another request's\"", call->method);
-		return RPC_FAILED;
+		return false;
 	}
-	return outcome_of(reply);
+	return true;
 }
 
 static struct rpc_call *take_call(struct rpc_call **calls, uint64_t id)
@@ -98,17 +104,23 @@ static void deal_out(struct sent *s, struct slice answer)
 
 	scan_array(&scan);
 	while (scan_element(&scan) && scan_skip(&scan, &one)) {
-		if (reply_decode(one, &reply, &why) || !reply.has_id)
+		if (reply_decode(one, &reply, &why) || !reply.has_id || reply.kind == REPLY_NOTICE)
 			continue;
 		call = take_call(&s->calls, reply.id);
 		if (call)
-			end_call(call, outcome_of(&reply), &reply);
+			take_reply(s, call, &reply);
 	}
 	if (s->calls)
 		log_odd("answers of a batch are missing method=%s", s->calls->method);
 }
 
 static void send_calls(struct rpc *rpc, struct rpc_call *calls, bool batch);
+
+/* It asks for patience, whatever the answer was to be. */
+static bool is_throttle(const struct sent *s, int status)
+{
+	return status == 429 || s->post.retry_after_s;
+}
 
 /* What a node says that takes no batches, or not so long ones: one error for all, or a status. */
 static bool is_refusal(int status, struct slice answer)
@@ -138,7 +150,7 @@ static void take_batch(struct sent *s, int status, struct slice answer)
 
 	if (scan_peek(&scan) == SCAN_ARRAY) {
 		deal_out(s, answer);
-	} else if (is_refusal(status, answer)) {
+	} else if (!is_throttle(s, status) && is_refusal(status, answer)) {
 		ask_singly(s->rpc, s->calls);
 		s->calls = NULL;
 	} else {
@@ -149,11 +161,31 @@ static void take_batch(struct sent *s, int status, struct slice answer)
 static void take_single(struct sent *s, int status, struct slice answer)
 {
 	struct rpc_call *call = s->calls;
-	struct reply reply = { .kind = REPLY_ERROR };
-	enum rpc_outcome outcome = judge(call, status, answer, &reply);
+	struct reply reply;
 
+	if (!is_answer(call, status, answer, &reply))
+		return;
 	s->calls = NULL;
-	end_call(call, outcome, &reply);
+	take_reply(s, call, &reply);
+}
+
+/* Those that have no answer. */
+static void end_left(struct sent *s, enum loop_end end, int status)
+{
+	static const struct reply none = { .kind = REPLY_ERROR };
+	static const struct reply patience = { .kind = REPLY_ERROR, .code = 429, .message = "it asks to wait" };
+
+	if (!s->calls)
+		return;
+	if (end == LOOP_CANCELED) {
+		end_calls(s->calls, RPC_CANCELED, &none);
+	} else if (end == LOOP_ANSWERED && is_throttle(s, status)) {
+		s->rpc->silences = 0;
+		end_calls(s->calls, RPC_ERROR, &patience);
+	} else {
+		s->rpc->silences += !s->heard;
+		end_calls(s->calls, RPC_FAILED, &none);
+	}
 }
 
 /* What the post itself tells of the endpoint. */
@@ -180,7 +212,7 @@ static void on_done(struct loop_post *post, enum loop_end end, int status, struc
 		else
 			take_single(s, status, answer);
 	}
-	end_calls(s->calls, end == LOOP_CANCELED ? RPC_CANCELED : RPC_FAILED);
+	end_left(s, end, status);
 	buf_free(&s->body);
 	free(s);
 }
@@ -238,30 +270,45 @@ void rpc_hold(struct rpc *rpc)
 	rpc->holds++;
 }
 
-/* Cut the newest @most off the list and turn them round. */
-static struct rpc_call *take_held(struct rpc *rpc, unsigned most, unsigned *count)
+static struct rpc_call *turn_round(struct rpc_call *calls)
 {
-	struct rpc_call *taken = NULL;
+	struct rpc_call *turned = NULL;
 
-	for (*count = 0; rpc->held && *count < most; (*count)++) {
-		struct rpc_call *call = rpc->held;
+	while (calls) {
+		struct rpc_call *call = calls;
 
-		rpc->held = call->next;
-		call->next = taken;
-		taken = call;
+		calls = call->next;
+		call->next = turned;
+		turned = call;
 	}
-	return taken;
+	return turned;
+}
+
+/* Cut the list after its first @most; what was behind them. */
+static struct rpc_call *cut_after(struct rpc_call *calls, unsigned most)
+{
+	struct rpc_call *rest;
+
+	while (--most && calls->next)
+		calls = calls->next;
+	rest = calls->next;
+	calls->next = NULL;
+	return rest;
 }
 
 void rpc_release(struct rpc *rpc)
 {
+	struct rpc_call *calls;
+
 	if (--rpc->holds)
 		return;
-	while (rpc->held) {
-		unsigned count;
-		struct rpc_call *calls = take_held(rpc, rpc->batch_max, &count);
+	calls = turn_round(rpc->held);
+	rpc->held = NULL;
+	while (calls) {
+		struct rpc_call *rest = cut_after(calls, rpc->batch_max ? rpc->batch_max : 1);
 
-		send_calls(rpc, calls, count > 1);
+		send_calls(rpc, calls, calls->next != NULL);
+		calls = rest;
 	}
 }
 
@@ -297,8 +344,11 @@ bool rpc_is_gone(const struct reply *reply)
 
 bool rpc_is_no_method(const struct reply *reply)
 {
-	static const char *const words[] = { "method not found", "does not exist", "not supported", "unsupported",
-					     "unknown method", "unknown variant", NULL };
+	/* A block may not exist either: the text must be about a method. */
+	static const char *const methods[] = { "method", "eth_", NULL };
+	static const char *const words[] = { "not found", "does not exist", "not supported", "unsupported",
+					     "unknown", NULL };
 
-	return reply->code == -32601 || (reply->code <= -32000 && mentions_any(reply->message, words));
+	return reply->code == -32601 || (reply->code <= -32000 && mentions_any(reply->message, methods) &&
+					 mentions_any(reply->message, words));
 }

@@ -3,7 +3,8 @@
  *
  * An answer is matched by its id; a body that is no message, or another's, is a failure of that
  * call, not of the process.  Calls started between rpc_hold() and rpc_release() go out
- * together, as batches, where the endpoint takes them; one that refuses a batch is asked singly from then on.
+ * together, as batches, oldest first, where the endpoint takes them; one that refuses a batch is asked singly from
+ * then on.  An answer that only asks for patience (429, Retry-After) is an error of each call.
  */
 #ifndef LISTENER_RPC_H
 #define LISTENER_RPC_H
@@ -19,6 +20,7 @@ struct rpc {
 	uint64_t last_id;
 	int64_t trip_ms;		/* a round trip, smoothed as RFC 6298 does; 0: none yet */
 	int64_t not_before_ms;		/* it asked to be left alone until then (Retry-After, RFC 9110) */
+	unsigned silences;		/* posts in a row that brought no usable answer */
 	unsigned holds;
 	struct rpc_call *held;		/* newest first */
 };
@@ -46,6 +48,7 @@ struct rpc_call {
 	unsigned kind;
 	struct address token, account;
 	unsigned who;
+	unsigned turn;			/* of its fetch */
 
 	uint64_t id;			/* rpc's own from here on */
 	struct buf request;
@@ -59,8 +62,9 @@ void rpc_start(struct rpc *rpc, const struct rpc_call *call, const char *params)
 void rpc_hold(struct rpc *rpc);
 void rpc_release(struct rpc *rpc);
 
-/* One question, asked once at a time, and once more if the answer is slow. */
+/* One question, asked once at a time, and once more if the answer is slow; with a good answer its turn is over. */
 struct fetch {
+	unsigned turn;			/* a call of another one is late */
 	unsigned asked;			/* calls under way */
 	int64_t again_ms;		/* a second call may be made from then on; 0: never */
 	unsigned failures;		/* one after another */

@@ -193,13 +193,6 @@ static void observe_final(struct kv_txn *t, struct apply *a, struct intent *i, c
 	intents_save(t, i);
 }
 
-/* Somebody else's hold stood against it, wholly or in part. */
-static bool is_contested(const struct sighting_row *s)
-{
-	return s->verdict == VERDICT_ALREADY_CLAIMED || s->verdict == VERDICT_UNDERPAID ||
-	       s->verdict == VERDICT_OVERPAID;
-}
-
 /* What the ended intent let go is first offered to those that wait for the same transaction. */
 static void offer(struct kv_txn *t, struct apply *a, const struct sighting_at *ended)
 {
@@ -208,7 +201,7 @@ static void offer(struct kv_txn *t, struct apply *a, const struct sighting_at *e
 	struct intent i;
 
 	for (; sighting_next_in_tx(t, &at, &s); sighting_step(&at)) {
-		if (at.row && is_contested(&s) && intents_get(t, at.row, &i) && i.state == INTENT_CONFIRMING &&
+		if (at.row && verdict_is_contested((enum verdict)s.verdict) && intents_get(t, at.row, &i) && i.state == INTENT_CONFIRMING &&
 		    hash_eq(&i.tx_hash, &s.tx_hash))
 			apply_rejudge(t, a, &at, &s, &i);
 	}
@@ -233,7 +226,7 @@ static void finish(struct kv_txn *t, struct apply *a, const struct sighting_at *
 	case INTENT_CONFIRMING:
 		if (!recorded)
 			return;		/* told when the recorded one is final */
-		if (is_contested(s))
+		if (verdict_is_contested((enum verdict)s->verdict))
 			apply_rejudge(t, a, at, s, &i);
 		decide(t, a, &i, at, s, tier);
 		tell_extras(t, a, &i);

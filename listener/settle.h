@@ -19,7 +19,8 @@ bool settle_would_raise(struct kv_txn *t, const struct apply *a, const struct fi
 
 /*
  * Make up to promote_slice sightings at or below the watermarks final, in the order
- * of height, transaction index and ordinal; true if there may be more.
+ * of height, transaction index and ordinal; true if there may be more.  One whose balance is still to be read
+ * (TIER_WAITS) is passed over, and holds no other: it comes once its balance was read or given up.
  */
 bool settle_promote(struct kv_txn *t, struct apply *a);
 /* Whether there is anything for it to do. */

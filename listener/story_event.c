@@ -128,6 +128,9 @@ static void read_chain(struct json data, struct story_event *e)
 	read_block(data, "old_tip", &e->old_tip);
 	read_block(data, "new_tip", &e->new_tip);
 	read_block(data, "ancestor", &e->ancestor);
+	/* Begun anew below our first block: what was ours begins above it. */
+	if (json_has(data, "depth"))
+		e->ancestor.height = e->old_tip.height - json_u64(json_member(data, "depth"));
 	read_block(data, "watermark", &e->watermark);
 	read_block(data, "claimed", &e->claimed);
 	if (transfer.value)

@@ -197,6 +197,8 @@ static void on_confirming(struct teller *t, struct payment *p, const struct stor
 	}
 	page_item(&t->page, p->id, TONE_PLAIN, "%s → confirming: %s %llu, not final yet", p->state, where(p, e),
 		  height);
+	if (strcmp(e->witness, "pending") == 0)
+		page_item(&t->page, p->id, TONE_WARN, "the payee's balance could not be read yet: it is asked for again");
 	say_open(t, p);
 }
 

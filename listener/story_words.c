@@ -229,6 +229,8 @@ void words_witness(struct buf *out, const struct chain_config *c, const struct s
 		buf_put_text(out, "the payee's balance disagrees");
 	} else if (strcmp(e->witness, "not available") == 0) {
 		buf_put_text(out, "the payee's balance could not be read");
+	} else if (strcmp(e->witness, "pending") == 0) {
+		buf_put_text(out, "the payee's balance is still to be read");
 	}
 }
 

@@ -2,6 +2,8 @@
 
 #include "listener/settle.h"
 
+#include <string.h>
+
 int64_t tracker_now_ms(const struct tracker *tr)
 {
 	return tr->loop->ops->now_ms(tr->loop);
@@ -151,10 +153,12 @@ enum tracker_trouble tracker_judge(struct tracker *tr)
 /* The highest of the heights from @from on up to which all are known; false: not even the first. */
 static bool known_ahead(struct tracker *tr, uint64_t from, struct hash32 *first, struct hash32 *last)
 {
+	const struct head *head = reads_head(&tr->reads);
+	uint64_t most = head->verified && head->height >= from ? head->height - from + 1 : 1;
 	bool linked = true, any = false;
 	struct hash32 hash;
 
-	for (unsigned i = 0; i < tr->config->ahead_blocks; i++) {
+	for (unsigned i = 0; i < tr->config->ahead_blocks && i < most; i++) {
 		if (!reads_number(&tr->reads, from + i, tr->round, &hash)) {
 			linked = false;
 			continue;
@@ -192,6 +196,35 @@ static bool forward(struct tracker *tr, const struct fork_plan *far)
 	return false;
 }
 
+#define DEEPER_BLOCKS 24
+
+static void push_below(struct fork_plan *plan, const struct hash32 *hash)
+{
+	if (plan->path_count < PLAN_PATH_MAX)
+		plan->path_count++;
+	memmove(&plan->path[1], &plan->path[0], (plan->path_count - 1) * sizeof(plan->path[0]));
+	plan->path[0] = *hash;
+}
+
+/*
+ * Our first block left the chain, and what was in it, or after it, may be mined again below it: following begins anew some
+ * blocks deeper, as far as headers are to be had.  False: one is asked for.
+ */
+static bool deepen(struct tracker *tr, struct fork_plan *plan)
+{
+	const struct link *at;
+
+	for (unsigned i = 0; plan->below_start && i < DEEPER_BLOCKS && plan->ancestor > 0; i++) {
+		if (!needs_header(tr, &plan->base))
+			return reads_lacks_header(&tr->reads, &plan->base);
+		at = links_find(&tr->reads.links, &plan->base);
+		push_below(plan, &plan->base);
+		plan->base = at->parent;
+		plan->ancestor--;
+	}
+	return true;
+}
+
 /* One step towards the head; true if it may be asked at once for the next. */
 static bool follow(struct tracker *tr, bool *current)
 {
@@ -222,10 +255,10 @@ static bool follow(struct tracker *tr, bool *current)
 	case PLAN_SHORTER:
 		if (!tracker_said_twice(tr, &tr->shorter, head))
 			return false;
-		return tracker_apply_next(tr, head, &plan);
+		return deepen(tr, &plan) && tracker_apply_next(tr, head, &plan);
 	case PLAN_EXTEND:
 	case PLAN_ROLLBACK:
-		return tracker_apply_next(tr, head, &plan);
+		return deepen(tr, &plan) && tracker_apply_next(tr, head, &plan);
 	case PLAN_UNLINKED:
 		return false;
 	case PLAN_VIOLATION:
@@ -269,6 +302,8 @@ static void run(struct tracker *tr)
 		note_obstacle(tr, current);
 	}
 	while (!tr->chain.latched && goes_on(tr) && tracker_look_up(tr))
+		;
+	while (!tr->chain.latched && goes_on(tr) && tracker_read_late(tr))
 		;
 	if (!tr->stopped && tracker_judge(tr) != TROUBLE_LATCHED)
 		tracker_finalize(tr, current);

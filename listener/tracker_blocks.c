@@ -93,7 +93,7 @@ static struct witness *list_witnesses(const struct body_slot *slot)
 	struct witness *list = xcalloc(slot->witness_count, sizeof(*list));
 
 	for (size_t i = 0; i < slot->witness_count; i++)
-		list[i] = slot->witnesses[i].witness;
+		list[i] = bodies_reading(&slot->witnesses[i]);
 	return list;
 }
 
@@ -157,7 +157,7 @@ static bool lacks_receipts(const struct tracker *tr, struct body_slot *slot, boo
 	return true;
 }
 
-/* The body and all balances that its matches want; NULL: asked for. */
+/* The body and the balances that its matches want, but those that are late; NULL: asked for. */
 struct body_slot *tracker_whole_body(struct tracker *tr, const struct hash32 *hash, bool catching_up,
 				    bool again)
 {
@@ -281,19 +281,39 @@ void tracker_start_window(struct tracker *tr, uint64_t height, const struct hash
 
 static void after_rollback(struct tracker *tr, const struct commit *c, uint64_t old_tip)
 {
+	uint64_t base = tr->window.base_height, kept = c->branch.ancestor > base ? c->branch.ancestor : base;
+
 	window_cut(&tr->window, c->branch.ancestor);
 	if (c->branch.below_start)
 		tracker_start_window(tr, c->branch.ancestor, &c->branch.ancestor_hash);
 	tell_suspended(tr);
 	if (tr->watcher.rolled_back)
-		tr->watcher.rolled_back(tr->watcher.ctx, c->branch.ancestor, old_tip);
+		tr->watcher.rolled_back(tr->watcher.ctx, kept, old_tip);
+}
+
+/* Of a head, how long it took from hearing of it, and what of that was ours. */
+static void tell_applied(struct tracker *tr, const struct header *h)
+{
+	const struct head *head = reads_head(&tr->reads);
+	struct loop_times now = { 0, 0 }, heard = { 0, 0 };
+
+	if (tr->loop->ops->times && hash_eq(&head->hash, &h->hash)) {
+		now = tr->loop->ops->times(tr->loop);
+		heard = head->heard;
+	}
+	TLOG(LOG_DEBUG, tr, "applied height=%llu head_us=%lld own_us=%lld", , (unsigned long long)h->number,
+	     (long long)(now.ticks_us - heard.ticks_us), (long long)(now.busy_us - heard.busy_us));
 }
 
 static void after_block(struct tracker *tr, struct body_slot *slot)
 {
 	const struct header *h = &slot->block.header;
 
-	TLOG(LOG_DEBUG, tr, "applied height=%llu", , (unsigned long long)h->number);
+	for (size_t i = 0; i < slot->witness_count; i++) {
+		if (slot->witnesses[i].witness.late && !slot->witnesses[i].witness.have)
+			TLOG(LOG_INFO, tr, "applied without a balance height=%llu", , (unsigned long long)h->number);
+	}
+	tell_applied(tr, h);
 	window_push(&tr->window, h->number, &h->hash);
 	if (tr->watcher.applied)
 		tr->watcher.applied(tr->watcher.ctx, h->number, &h->hash);

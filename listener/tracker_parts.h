@@ -5,6 +5,7 @@
  *     tracker_blocks.c  commits; a block's body made whole and applied
  *     tracker_final.c   watermarks, what became final, deadlines
  *     tracker_lookup.c  attempts that may stand in a block that went by
+ *     tracker_witness.c balances that their blocks did not wait for
  *     tracker_latch.c   what must be said twice; a final block denied
  */
 #ifndef LISTENER_TRACKER_PARTS_H
@@ -47,6 +48,10 @@ struct commit {
 	struct tx_place too_old;	/* where it is, if below all hashes that we keep */
 	bool has_body;
 
+	/* of late balances */
+	const struct late_outcome *outcomes;
+	size_t outcome_count;
+
 	/* of a latch */
 	struct hash32 theirs;
 	bool latch;
@@ -72,7 +77,7 @@ void tracker_start_window(struct tracker *tr, uint64_t height, const struct hash
 /* Forget hashes far below the lowest watermark. */
 void tracker_trim_window(struct tracker *tr);
 
-/* The verified body and all balances that its matches want; NULL: asked for.  @again: a block of ours, for late attempts. */
+/* The verified body and the balances that its matches want, but those that are late; NULL: asked for.  @again: a block of ours, for late attempts. */
 struct body_slot *tracker_whole_body(struct tracker *tr, const struct hash32 *hash, bool catching_up, bool again);
 struct body tracker_body_of(const struct body_slot *slot);
 /* Gather with the balances that the slot has into tr->gather; those wanted beyond them are added to it. */
@@ -85,6 +90,8 @@ bool tracker_apply_next(struct tracker *tr, const struct hash32 *head, const str
 bool tracker_finalize(struct tracker *tr, bool current);
 /* One step of the first lookup; true if there may be another. */
 bool tracker_look_up(struct tracker *tr);
+/* One step with balances that are late; true if there may be another. */
+bool tracker_read_late(struct tracker *tr);
 
 /* True the second time that @what is said, a poll apart. */
 bool tracker_said_twice(struct tracker *tr, struct claim *claim, const struct hash32 *what);

@@ -77,19 +77,26 @@ static void put_transfers(struct buf *b, const struct evidence *e)
 		json_put_number(b, "transfer_count", e->transfer_count);
 }
 
-static void put_witness(struct buf *b, const struct evidence *e)
+const char *witness_name(enum witness_state w)
 {
-	static const char *const names[] = {
+	static const char *const names[WITNESS_STATES] = {
 		[WITNESS_OFF] = "off",
 		[WITNESS_AGREES] = "agrees",
 		[WITNESS_DISAGREES] = "disagrees",
 		[WITNESS_UNAVAILABLE] = "not available",
+		[WITNESS_PENDING] = "pending",
+		[WITNESS_DOUBTED] = "pending",
 	};
 
+	return names[w];
+}
+
+static void put_witness(struct buf *b, const struct evidence *e)
+{
 	if (!e->has_witness)
 		return;
 	json_open_object(b, "balance");
-	json_put_text(b, "witness", names[e->witness]);
+	json_put_text(b, "witness", witness_name((enum witness_state)e->witness));
 	if (e->witness == WITNESS_AGREES || e->witness == WITNESS_DISAGREES) {
 		json_put_amount(b, "before", &e->before);
 		json_put_amount(b, "after", &e->after);

@@ -52,6 +52,8 @@ struct evidence {
 	const char *chain_said;		/* a verdict's name at a person's decision; NULL: nothing seen */
 };
 
+/* As evidence and log lines name it. */
+const char *witness_name(enum witness_state w);
 /* The reason as {"code","text"}, or null, as the member "reason". */
 void event_put_reason(struct buf *b, const struct reason *reason);
 /* The intent as an object, the very bytes that its events carry. */

@@ -349,7 +349,8 @@ static const struct field sighting_fields[] = {
 	FIELD(sighting_row, F_I64, block_time_s), FIELD(sighting_row, F_U8, verdict),
 	FIELD(sighting_row, F_BOOL, route), FIELD(sighting_row, F_U256, sum),
 	FIELD(sighting_row, F_U8, witness), FIELD(sighting_row, F_U256, before),
-	FIELD(sighting_row, F_U256, after), FIELD(sighting_row, F_U8, loose),
+	FIELD(sighting_row, F_U256, after), FIELD(sighting_row, F_U256, came),
+	FIELD(sighting_row, F_U256, went), FIELD(sighting_row, F_U8, loose),
 	FIELD(sighting_row, F_BOOL, judged_in_review),
 };
 

@@ -182,7 +182,8 @@ struct key key_claim(uint64_t chain, const struct hash32 *tx_hash, uint32_t ordi
  *   value  struct sighting_row
  * "sighting_of": the same by intent.
  *   key    row u64 | chain u64 | height u64 | tx index u32 | ordinal u32
- * "pending": sightings that are not yet final, by the tier that decides.
+ * "pending": sightings that are not yet final, by the tier that decides; under
+ * TIER_WAITS, which no watermark reaches, those whose balance is still to be read.
  *   key    chain u64 | tier u8 | height u64 | tx index u32 | ordinal u32 | row u64
  * The ordinal is that of the first transfer it is about (0 where there is none).
  */
@@ -196,7 +197,11 @@ enum witness_state {
 	WITNESS_AGREES,
 	WITNESS_DISAGREES,
 	WITNESS_UNAVAILABLE,	/* the state is gone */
+	WITNESS_PENDING,	/* could not be read for the moment: its block did not wait for it */
+	WITNESS_DOUBTED,	/* the same, after one reading that disagrees */
 };
+#define WITNESS_STATES 6
+#define TIER_WAITS 255
 struct sighting_row {
 	struct hash32 tx_hash;
 	struct hash32 block_hash;
@@ -206,6 +211,7 @@ struct sighting_row {
 	struct u256 sum;		/* what was paid, for the text */
 	uint8_t witness;		/* enum witness_state */
 	struct u256 before, after;	/* of balanceOf, where read */
+	struct u256 came, went;		/* while the balance is to be read: what the block's logs say of it */
 	uint8_t loose;			/* enum loose_kind */
 	bool judged_in_review;		/* first seen when a person already had it */
 };

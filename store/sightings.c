@@ -9,10 +9,15 @@ void sighting_put(struct kv_txn *t, const struct sighting_at *at, const struct s
 	row_put(t, T_SIGHTING, &key, ROW_SIGHTING, s);
 }
 
+bool sighting_waits(const struct sighting_row *s)
+{
+	return s->witness == WITNESS_PENDING || s->witness == WITNESS_DOUBTED;
+}
+
 void sighting_add(struct kv_txn *t, const struct sighting_at *at, const struct sighting_row *s,
 		  uint8_t tier)
 {
-	struct key of = key_sighting_of(at), pending = key_pending(at, tier);
+	struct key of = key_sighting_of(at), pending = key_pending(at, sighting_waits(s) ? TIER_WAITS : tier);
 
 	sighting_put(t, at, s);
 	if (at->row)
@@ -34,12 +39,7 @@ void sighting_del(struct kv_txn *t, const struct sighting_at *at, unsigned tier_
 	key_del(t, T_SIGHTING, &key);
 	if (at->row)
 		key_del(t, T_SIGHTING_OF, &of);
-	for (unsigned tier = 0; tier < tier_count; tier++) {
-		struct key pending = key_pending(at, (uint8_t)tier);
-
-		if (mark_has(t, T_PENDING, &pending))
-			key_del(t, T_PENDING, &pending);
-	}
+	pending_end(t, at, tier_count);
 }
 
 /* The place that a key's fields name, from its height on; the row last unless it stood first. */
@@ -98,18 +98,54 @@ bool sighting_of(struct kv_txn *t, uint64_t chain, uint64_t row, const struct ha
 	return false;
 }
 
-bool pending_first(struct kv_txn *t, uint64_t chain, uint8_t tier, struct sighting_at *at)
+bool pending_next(struct kv_txn *t, uint8_t tier, struct sighting_at *at)
 {
-	struct sighting_at start = { .chain = chain };
-	struct key from = key_pending(&start, tier);
+	struct key from = key_pending(at, tier);
 	struct kv_cursor c;
 
 	if (!kv_seek(t, T_PENDING, key_slice(&from), 9, &c))
 		return false;
-	*at = start;
 	read_place(c.key + 9, at);
 	at->row = be64_get(c.key + 25);
 	return true;
+}
+
+bool pending_first(struct kv_txn *t, uint64_t chain, uint8_t tier, struct sighting_at *at)
+{
+	struct sighting_at first = { .chain = chain };
+
+	if (!pending_next(t, tier, &first))
+		return false;
+	*at = first;
+	return true;
+}
+
+/* The n'th place in which a pending one may stand. */
+static struct key nth_pending(const struct sighting_at *at, unsigned n, unsigned tier_count)
+{
+	return key_pending(at, n < tier_count ? (uint8_t)n : TIER_WAITS);
+}
+
+bool pending_has(struct kv_txn *t, const struct sighting_at *at, unsigned tier_count)
+{
+	bool has = false;
+
+	for (unsigned n = 0; n <= tier_count; n++) {
+		struct key key = nth_pending(at, n, tier_count);
+
+		has |= mark_has(t, T_PENDING, &key);
+	}
+	return has;
+}
+
+void pending_end(struct kv_txn *t, const struct sighting_at *at, unsigned tier_count)
+{
+	for (unsigned n = 0; n <= tier_count; n++) {
+		struct key key = nth_pending(at, n, tier_count);
+
+		if (mark_has(t, T_PENDING, &key))
+			key_del(t, T_PENDING, &key);
+	}
 }
 
 void pending_del(struct kv_txn *t, const struct sighting_at *at, uint8_t tier)

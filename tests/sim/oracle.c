@@ -10,7 +10,8 @@
  *  - an attempt that is mined more than missing_after past its intent's confirming: or tx_missing;
  *  - an intent put into confirming by the relayer whose transaction was on a lost branch only: it is settling,
  *    or tx_missing if we never saw that branch;
- *  - a balance that contradicts the logs while endpoints fail: the witness may not have been read;
+ *  - a balance that contradicts the logs while an endpoint says that the state is gone, or fails so long that it is
+ *    given up: the witness may not have been read;
  *  - a route's transfer in a block stamped before the intent's creation: whether it was catching up;
  *  - several transfers to a route's payee: which was final, or applied, first;
  *  - what a person had before a final block was lost;

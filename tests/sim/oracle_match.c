@@ -96,6 +96,20 @@ static bool has_trouble(const struct run *r)
 	return false;
 }
 
+/* A balance may never be read: a node says that the state is gone, or it fails until it is given up. */
+static bool may_be_unread(const struct run *r)
+{
+	bool gone = false;
+
+	for (size_t i = 0; i < r->plan.count; i++) {
+		const struct item *it = &r->plan.items[i];
+
+		gone |= it->kind == ITEM_FAULT && (it->arg[1] == METHOD_ANY || it->arg[1] == METHOD_CALL) &&
+			it->arg[2] == ANSWER_ERROR;
+	}
+	return gone || (has_trouble(r) && r->config.keep_state_blocks == KEEP_STATE_SHORT);
+}
+
 /* Matching. */
 
 /* A log that the design calls a transfer, but for the list of contracts. */
@@ -223,14 +237,14 @@ void ends_allow_paid(const struct run *r, struct ends *e, int intent, int tx, in
 {
 	const struct intent *i = oracle_intent(r, intent);
 	bool watched = r->config.witness != WITNESS_NEVER, skimmed = watched && is_skimmed(r, i, block);
-	bool trouble = has_trouble(r), old;
+	bool unread = may_be_unread(r), old;
 
 	old = (r->tree.blocks[block].time_s + r->config.early_s) * 1000 < i->created_at_ms;
 	if (skimmed)
 		ends_allow(e, INTENT_NEEDS_REVIEW, "balance_mismatch", tx);
-	if (r->config.witness == WITNESS_REQUIRED && trouble)
+	if (r->config.witness == WITNESS_REQUIRED && unread)
 		ends_allow(e, INTENT_NEEDS_REVIEW, "no_witness", tx);
-	if (skimmed && (!trouble || r->config.witness == WITNESS_REQUIRED))
+	if (skimmed && (!unread || r->config.witness == WITNESS_REQUIRED))
 		return;
 	if (old)
 		ends_allow(e, INTENT_NEEDS_REVIEW, "too_old", tx);

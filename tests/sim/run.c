@@ -115,6 +115,9 @@ static void configure(struct run *r)
 	c->tag_settle_ms = limits->arg[2];
 	c->tag_depth_blocks = (uint64_t)limits->arg[3];
 	c->far_blocks = (uint64_t)limits->arg[4];
+	/* A block waits for a balance for a while, or until it failed twice; some give it up soon. */
+	c->balance_wait_ms = r->plan.seed % 3 ? 2000 : 0;
+	c->keep_state_blocks = r->plan.seed % 4 ? 128 : KEEP_STATE_SHORT;
 	c->poll_ms = 12000;
 	c->promote_slice = 3;
 }

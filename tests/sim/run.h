@@ -10,6 +10,7 @@
 #include "tests/sim/world.h"
 
 #define REQUESTS_MAX 160
+#define KEEP_STATE_SHORT 3	/* blocks, where a late balance is given up soon */
 
 /* A request as it was committed. */
 struct request_done {

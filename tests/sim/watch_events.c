@@ -12,7 +12,7 @@
 
 /* An event as a consumer reads it. */
 struct told_event {
-	char type[40], id[ID_BYTES + 1], code[REASON_CODE_MAX], by[16], state[16];
+	char type[40], id[ID_BYTES + 1], code[REASON_CODE_MAX], by[16], state[16], witness[16];
 	uint64_t sequence, number, version, depth;
 	int intent, block, old_tip, ancestor, tx;
 	bool has_intent, reversed;
@@ -68,6 +68,8 @@ static void read_intent(struct run *r, struct json data, struct told_event *e)
 	e->version = json_u64(json_member(intent, "version"));
 	copy_text(intent, "state", e->state, sizeof(e->state));
 	copy_text(evidence, "by", e->by, sizeof(e->by));
+	if (json_has(evidence, "balance"))
+		copy_text(json_member(evidence, "balance"), "witness", e->witness, sizeof(e->witness));
 	e->block = block_of(r, evidence, "block");
 	read_tx(r, intent, e);
 	e->reversed = json_has(intent, "reversed");
@@ -213,6 +215,8 @@ static void check_settled(struct run *r, struct kv_txn *t, const struct told_eve
 	r->tally[TALLY_SETTLED]++;
 	if (strcmp(e->by, "listener") != 0)
 		return;
+	if (strcmp(e->witness, "pending") == 0 || strcmp(e->witness, "disagrees") == 0)
+		violate(r, "settled", "i%d settled, and its balance is %s", e->intent, e->witness);
 	if (e->tx < 0 || e->block < 0) {
 		violate(r, "settled", "i%d settled without a transaction and block of the tree", e->intent);
 		return;
@@ -279,6 +283,7 @@ static void check_state_event(struct run *r, struct kv_txn *t, const struct told
 			(unsigned long long)w->intent.version);
 	if (e->version > 1 && !may_move(w->intent.state, to, e->by))
 		violate(r, "move", "i%d: %s -> %s by %s", e->intent, intent_state_name(w->intent.state), e->type, e->by);
+	r->tally[TALLY_LATE_BALANCES] += to == INTENT_CONFIRMING && strcmp(e->witness, "pending") == 0;
 	r->tally[TALLY_REVIEWED] += to == INTENT_NEEDS_REVIEW;
 	r->tally[TALLY_PUT_BACK] += to == INTENT_SETTLING && strcmp(e->code, "reorg") == 0;
 	r->tally[TALLY_REPLACED] += to == INTENT_SETTLING && strcmp(e->code, "replaced") == 0;

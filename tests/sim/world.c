@@ -7,7 +7,7 @@ const char *const tally_names[TALLIES] = {
 	"blocks applied", "reorgs of depth 1", "reorgs of depth 2-5", "reorgs of depth 6-12", "reorgs of depth 13+",
 	"returns to a tip left", "requests", "unreachable", "null", "empty", "another's answer", "error", "lost", "late",
 	"tampered", "stale", "garbage", "wrong finalized", "stray views", "sockets closed", "heads mistold", "crashes",
-	"commits", "events", "settled", "needs_review", "put back", "replaced", "unmatched", "ambiguous",
+	"commits", "events", "balances late", "settled", "needs_review", "put back", "replaced", "unmatched", "ambiguous",
 	"decided by a person", "failed or canceled", "latched", "reversed", "ends known exactly", "ends known loosely",
 };
 

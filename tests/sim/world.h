@@ -37,6 +37,7 @@ enum tally {
 	TALLY_CRASHES,
 	TALLY_COMMITS,
 	TALLY_EVENTS,
+	TALLY_LATE_BALANCES,		/* intents seen in a block that did not wait for a balance */
 	TALLY_SETTLED,
 	TALLY_REVIEWED,
 	TALLY_PUT_BACK,			/* confirming -> settling */

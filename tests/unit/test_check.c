@@ -615,6 +615,54 @@ static void sighting_verdict(struct kv_txn *t, struct intent *i)
 	sighting_put(t, &at, &s);
 }
 
+static void change_witness(struct kv_txn *t, const struct intent *i, uint8_t witness)
+{
+	struct sighting_row s;
+	struct sighting_at at = sighting_place(t, i, &s);
+
+	s.witness = witness;
+	sighting_put(t, &at, &s);
+}
+
+static void witness_unknown(struct kv_txn *t, struct intent *i)
+{
+	change_witness(t, i, WITNESS_STATES);
+}
+
+static void witness_disagrees(struct kv_txn *t, struct intent *i)
+{
+	change_witness(t, i, WITNESS_DISAGREES);
+}
+
+static void witness_agrees(struct kv_txn *t, struct intent *i)
+{
+	change_witness(t, i, WITNESS_AGREES);
+}
+
+/* Of one that is final. */
+static void witness_pending(struct kv_txn *t, struct intent *i)
+{
+	change_witness(t, i, WITNESS_PENDING);
+}
+
+/* Sound: a sighting that waits for its balance. */
+static void witness_waits(struct kv_txn *t, struct intent *i)
+{
+	struct sighting_row s;
+	struct sighting_at at = sighting_place(t, i, &s);
+
+	change_witness(t, i, WITNESS_DOUBTED);
+	pending_move(t, &at, 0, TIER_WAITS);
+}
+
+static void witness_waits_for_nothing(struct kv_txn *t, struct intent *i)
+{
+	struct sighting_row s;
+	struct sighting_at at = sighting_place(t, i, &s);
+
+	pending_move(t, &at, 0, TIER_WAITS);
+}
+
 static void sighting_of_gone(struct kv_txn *t, struct intent *i)
 {
 	struct sighting_row s;
@@ -967,6 +1015,7 @@ struct damage_case {
 };
 
 #define PAID "paid", "pi_1"
+#define LIED "balance_mismatch", "pi_lied"
 #define ROUTE(intent) "route", intent
 #define TIERS(intent) "tiers", intent
 #define REORG "reorg_dropped", "pi_back"
@@ -1050,6 +1099,15 @@ static const struct damage_case cases[] = {
 	CASE(sighting_no_attempt, PAID,
 	     "sighting 102.0.0 of intent pi_1: its transaction is no attempt of the intent\n"),
 	CASE(sighting_verdict, PAID, "sighting 102.0.0 of intent pi_1: no known verdict\n"),
+	CASE(witness_unknown, PAID, "sighting 102.0.0 of intent pi_1: no known witness\n"),
+	CASE(witness_disagrees, PAID, "sighting 102.0.0 of intent pi_1: paid, but its balance is \"disagrees\"\n"),
+	CASE(witness_agrees, LIED,
+	     "sighting 102.0.0 of intent pi_lied: balance_mismatch, but its balance is \"agrees\"\n"),
+	CASE(witness_pending, PAID,
+	     "sighting 102.0.0 of intent pi_1: its balance is \"pending\", but it does not wait for it\n"),
+	CASE(witness_waits, TIERS("pi_fresh"), ""),
+	CASE(witness_waits_for_nothing, TIERS("pi_fresh"),
+	     "sighting 105.0.0 of intent pi_fresh: its balance is \"not available\", but it waits for it\n"),
 	CASE(sighting_of_gone, PAID, "sighting 102.0.0 of intent pi_1: sighting_of does not have it\n"),
 	CASE(sighting_of_stray, PAID, "sighting_of 102.7.0 of intent pi_1: no such sighting\n"),
 	CASE(pending_stray, PAID, "pending 102.7.0 of intent pi_1: no such sighting\n"),

@@ -85,7 +85,7 @@ static const char whole[] =
 	"{\"chain_id\":31337,\"genesis\":\"0x00000000000000000000000000000000000000000000000000000000000000ab\","
 	"\"endpoints\":[{\"http\":\"http://a:1\",\"ws\":\"ws://a:2\"},{\"http\":\"https://b/K\",\"ws\":\"wss://b/K\"}],"
 	"\"tokens\":[" TOKEN "],\"finality\":{\"tag\":\"safe\",\"depth\":20,\"agree\":1},\"witness\":\"required\","
-	"\"early_s\":1,\"missing_after_s\":61,\"keep_hashes_s\":3601,\"keep_tx_blocks\":2,\"route_dust\":\"1000\","
+	"\"early_s\":1,\"missing_after_s\":61,\"keep_hashes_s\":3601,\"keep_tx_blocks\":2,\"keep_state_blocks\":17,\"balance_wait_ms\":18,\"route_dust\":\"1000\","
 	"\"far_blocks\":3,\"ahead_blocks\":4,\"poll_ms\":101,\"retry_ms\":11,\"lag_blocks\":5,\"tag_settle_ms\":6,"
 	"\"tag_depth_blocks\":7,\"head_age_s\":8,\"stale_s\":9,\"unproven_s\":10,\"promote_slice\":12,"
 	"\"commit_blocks\":13,\"timeout_ms\":501,\"hedge_min_ms\":14,\"batch_max\":15,\"start_height\":16},"
@@ -117,6 +117,8 @@ static void expect_limits(const struct chain_config *c)
 	assert_int_equal(c->missing_after_s, 61);
 	assert_int_equal(c->keep_hashes_s, 3601);
 	assert_int_equal(c->keep_tx_blocks, 2);
+	assert_int_equal(c->keep_state_blocks, 17);
+	assert_int_equal(c->balance_wait_ms, 18);
 	assert_int_equal(u256_cmp(&c->route_dust, &dust), 0);
 	assert_int_equal(c->far_blocks, 3);
 	assert_int_equal(c->ahead_blocks, 4);
@@ -283,7 +285,7 @@ static void test_bad_numbers(void **state)
 	expect_bad(CHAIN("\"poll_ms\":-1"), "chains[0].poll_ms: -1, want no negative number");
 	expect_bad(CHAIN("\"poll_ms\":1.5"),
 		   "chains[0].poll_ms: a number with a point or exponent, want a whole number");
-	expect_bad(CHAIN("\"ahead_blocks\":0"), "chains[0].ahead_blocks: 0, want 1 to 12");
+	expect_bad(CHAIN("\"ahead_blocks\":0"), "chains[0].ahead_blocks: 0, want 1 to 48");
 	expect_bad(CHAIN("\"batch_max\":4294967296"), "chains[0].batch_max: 4294967296, want 1 to 1000");
 	expect_bad(CHAIN("\"promote_slice\":0"), "chains[0].promote_slice: 0, want 1 to 200");
 	expect_bad(TOP("\"map_bytes\":1"), "map_bytes: 1, want 1048576 to 1099511627776");

@@ -453,6 +453,42 @@ static void test_sightings(void **state)
 	assert_int_equal(kv_write(w->kv, sightings_body, NULL), OK);
 }
 
+/* One whose balance is to be read waits under no tier, and goes with its block like any other. */
+static void waiting_body(struct kv_txn *t, void *ctx)
+{
+	struct sighting_row s = sighting(&places[0]);
+	struct sighting_at at = { .chain = CHAIN };
+
+	(void)ctx;
+	s.witness = WITNESS_PENDING;
+	sighting_add(t, &places[0], &s, 1);
+	s.witness = WITNESS_DOUBTED;
+	sighting_add(t, &places[1], &s, 0);
+	s.witness = WITNESS_UNAVAILABLE;
+	sighting_add(t, &places[2], &s, 0);
+	assert_true(pending_next(t, TIER_WAITS, &at) && at.row == places[1].row);
+	sighting_step(&at);
+	assert_true(pending_next(t, TIER_WAITS, &at) && at.row == places[0].row);
+	sighting_step(&at);
+	assert_false(pending_next(t, TIER_WAITS, &at));
+	assert_true(pending_has(t, &places[0], 2) && pending_has(t, &places[2], 2));
+	assert_false(pending_has(t, &places[3], 2));
+	sighting_del(t, &places[0], 2);
+	pending_end(t, &places[2], 2);
+	assert_false(pending_has(t, &places[0], 2) || pending_has(t, &places[2], 2));
+	pending_move(t, &places[1], TIER_WAITS, 1);
+	expect_pending(t, 0, "");
+	expect_pending(t, 1, "100:2.0.1 ");
+	expect_pending(t, TIER_WAITS, "");
+}
+
+static void test_waiting(void **state)
+{
+	struct world *w = *state;
+
+	assert_int_equal(kv_write(w->kv, waiting_body, NULL), OK);
+}
+
 /* --- outbox ----------------------------------------------------------------------------------- */
 
 static void event_body(struct kv_txn *t, void *ctx)
@@ -595,7 +631,7 @@ int main(void)
 		TEST(test_chain),
 		TEST(test_prune),
 		TEST(test_claims),
-		TEST(test_sightings),
+		TEST(test_sightings), TEST(test_waiting),
 		TEST(test_outbox),
 		TEST(test_map_full),
 		TEST(test_map_limit),

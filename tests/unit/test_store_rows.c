@@ -166,6 +166,8 @@ static void fill_sighting(struct filler *f, void *row)
 	r->witness = fill_u8(f);
 	r->before = fill_u256(f);
 	r->after = fill_u256(f);
+	r->came = fill_u256(f);
+	r->went = fill_u256(f);
 	r->loose = fill_u8(f);
 	r->judged_in_review = fill_bool(f);
 }
