@@ -95,6 +95,7 @@ static void put_endpoint(struct buf *b, const struct provider *p)
 	json_put_text(b, "health", health_name(p->health));
 	json_put_text(b, "why", p->why.text);
 	put_head(b, &p->head);
+	json_put_bool(b, "syncing", p->syncing);
 	json_put_number(b, "lies", p->answers_refused);
 	json_put_number(b, "set_aside", p->set_aside);
 	if (p->retry.set)
@@ -322,7 +323,7 @@ void api_status(struct api_call *c)
 
 static void put_reason(struct buf *b, const struct api_chain *chain, const char *trouble)
 {
-	char text[128];
+	char text[700];
 
 	snprintf(text, sizeof(text), "chain %llu: %s", (unsigned long long)chain->config->chain_id, trouble);
 	json_put_text(b, NULL, text);
@@ -338,6 +339,77 @@ static void put_latched(struct buf *b, const struct api_chain *chain, const stru
 	json_put_text(b, NULL, text);
 }
 
+static void put_unproven(struct buf *b, const struct api_chain *chain)
+{
+	const struct obstacle *o = &chain->tracker->obstacle;
+	char text[200], hash[HASH_TEXT];
+
+	snprintf(text, sizeof(text), "unproven: above height %llu, block %s",
+		 (unsigned long long)chain->tracker->chain.tip_height, o->known ? hash_format(&o->hash, hash) : "not known");
+	put_reason(b, chain, text);
+}
+
+/* Which endpoints are not live, and why. */
+static void put_absent(struct buf *b, const struct api_chain *chain)
+{
+	const struct reads *r = &chain->tracker->reads;
+	char text[600];
+
+	for (unsigned i = 0; i < r->provider_count; i++) {
+		const struct provider *p = &r->providers[i];
+
+		if (provider_is_live(p))
+			continue;
+		snprintf(text, sizeof(text), "endpoint %u is %s: %.500s", i, health_name(p->health), p->why.text);
+		put_reason(b, chain, text);
+	}
+}
+
+static void put_alone(struct buf *b, const struct api_chain *chain)
+{
+	const struct reads *r = &chain->tracker->reads;
+	char text[100];
+
+	snprintf(text, sizeof(text), "%u endpoints are live, %u must agree", reads_live(r), reads_agree(r));
+	put_reason(b, chain, text);
+	put_absent(b, chain);
+}
+
+static void put_stale(struct buf *b, const struct api_chain *chain)
+{
+	const struct head *head = reads_head(&chain->tracker->reads);
+	char text[120], read[TIME_TEXT], newest[TIME_TEXT];
+
+	if (head->verified)
+		snprintf(text, sizeof(text), "stale: the last head was read at %s, the newest is of %s",
+			 time_format(chain->tracker->reads.head_read_ms, read), time_format(head->time_s * 1000, newest));
+	else
+		snprintf(text, sizeof(text), "stale: no head is known yet");
+	put_reason(b, chain, text);
+	put_absent(b, chain);
+}
+
+static void put_trouble(struct buf *b, const struct api_chain *chain)
+{
+	switch (chain->tracker->trouble) {
+	case TROUBLE_NONE:
+	case TROUBLE_LATCHED:
+		return;
+	case TROUBLE_UNPROVEN:
+		put_unproven(b, chain);
+		return;
+	case TROUBLE_ALONE:
+		put_alone(b, chain);
+		return;
+	case TROUBLE_STALE:
+		put_stale(b, chain);
+		return;
+	case TROUBLE_UNLINKED:
+		put_reason(b, chain, tracker_trouble_name(chain->tracker->trouble));
+		return;
+	}
+}
+
 static void put_reasons(struct buf *b, const struct api_chain *chain, const struct chain_row *row, bool ready)
 {
 	const struct tracker *tr = chain->tracker;
@@ -348,9 +420,9 @@ static void put_reasons(struct buf *b, const struct api_chain *chain, const stru
 		put_reason(b, chain, "not followed");
 	else if (tr->err)
 		put_reason(b, chain, "the store failed");
-	else if (tr->trouble != TROUBLE_NONE && tr->trouble != TROUBLE_LATCHED)
-		put_reason(b, chain, tracker_trouble_name(tr->trouble));
-	else if (ready && !tr->caught_up)
+	else
+		put_trouble(b, chain);
+	if (ready && tr && !tr->caught_up)
 		put_reason(b, chain, "has not yet reached the head");
 }
 

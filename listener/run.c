@@ -139,6 +139,8 @@ static void on_asked(struct loop_server *server, struct loop_request *request)
 
 struct question {
 	struct daemon *d;
+	const struct chain_settings *chain;
+	unsigned endpoint;		/* the one asked, in turn */
 	struct rpc rpc;
 	struct loop_timer retry;
 	uint64_t chain_id;		/* 0: not answered yet */
@@ -163,7 +165,8 @@ static void chain_done(struct rpc_call *call, enum rpc_outcome outcome, const st
 		loop_real_stop(loop);
 		return;
 	}
-	log_odd("the endpoint does not say which chain it serves; asked again");
+	log_odd("endpoint=%u does not say which chain it serves; asked again", q->endpoint);
+	q->endpoint = (q->endpoint + 1) % q->chain->endpoint_count;
 	loop->ops->timer_set(loop, &q->retry, loop->ops->now_ms(loop) + 1000);
 }
 
@@ -171,16 +174,16 @@ static void ask_chain(struct question *q)
 {
 	struct rpc_call call = { .method = "eth_chainId", .done = chain_done, .ctx = q };
 
+	q->rpc.url = q->chain->endpoints[q->endpoint].http;
 	rpc_start(&q->rpc, &call, "[]");
 }
 
 static enum err find_chain(struct daemon *d, struct chain_settings *chain, bool *stopped)
 {
-	struct question q = { .d = d };
+	struct question q = { .d = d, .chain = chain };
 	uint64_t id;
 
-	q.rpc = (struct rpc){ .loop = d->loop, .url = chain->endpoints[0].http,
-			      .timeout_ms = chain->config.timeout_ms, .batch_max = 1 };
+	q.rpc = (struct rpc){ .loop = d->loop, .timeout_ms = chain->config.timeout_ms, .batch_max = 1 };
 	q.retry = (struct loop_timer){ .fire = on_retry, .ctx = &q };
 	ask_chain(&q);
 	*stopped = loop_real_run(d->loop) != 0;

@@ -519,7 +519,7 @@ static void test_followed(void **state)
 	got = ask(f, 200, "GET", "/v1/chains/1", "");
 	assert_non_null(strstr(got, "\"endpoints\":[{\"host\":\"node.example:8545\",\"health\":\"connecting\","
 				    "\"why\":\"not connected yet\","
-				    "\"head\":null,\"lies\":0,\"set_aside\":0}]"));
+				    "\"head\":null,\"syncing\":false,\"lies\":0,\"set_aside\":0}]"));
 	assert_null(strstr(got, "KEY"));
 	assert_null(strstr(got, "user"));
 	unfollow(f, &w);
@@ -533,8 +533,14 @@ static void test_health(void **state)
 
 	follow(f, &w, &at);
 	w.tracker.trouble = TROUBLE_STALE;
-	assert_string_equal(ask(f, 503, "GET", "/healthz", ""), "{\"status\":\"trouble\",\"reasons\":[\"chain 1: stale\"]}");
-	assert_string_equal(ask(f, 503, "GET", "/readyz", ""), "{\"status\":\"trouble\",\"reasons\":[\"chain 1: stale\"]}");
+	assert_string_equal(ask(f, 503, "GET", "/healthz", ""), "{\"status\":\"trouble\",\"reasons\":["
+			    "\"chain 1: stale: no head is known yet\","
+			    "\"chain 1: endpoint 0 is connecting: not connected yet\"]}");
+	w.tracker.trouble = TROUBLE_ALONE;
+	assert_string_equal(ask(f, 503, "GET", "/readyz", ""), "{\"status\":\"trouble\",\"reasons\":["
+			    "\"chain 1: 0 endpoints are live, 1 must agree\","
+			    "\"chain 1: endpoint 0 is connecting: not connected yet\","
+			    "\"chain 1: has not yet reached the head\"]}");
 	w.tracker.trouble = TROUBLE_NONE;
 	assert_string_equal(ask(f, 200, "GET", "/healthz", ""), "{\"status\":\"ok\"}");
 	assert_string_equal(ask(f, 503, "GET", "/readyz", ""),
