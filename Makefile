@@ -4,6 +4,7 @@
 #   make check        install what the tests need, build, run the tests
 #   make check-fast   the tests that take seconds
 #   make check-long   the tests that take minutes
+#   make e2e          the program against a real node, which it installs
 #   make bench        figures, one line of JSON each
 #
 # CC=clang builds with clang, SAN=1 with ASan and UBSan, V=1 shows the commands.
@@ -126,6 +127,19 @@ check-loop:
 	@$(MAKE) --no-print-directory $B/tests/test_loop
 	@$(RUN) $B/tests/test_loop
 
+# The program as a process, against a real anvil: make e2e E2E=tests/e2e/long.mjs SEED=7 takes one of them.
+E2E ?= $(wildcard $(patsubst %,tests/e2e/%.mjs,basic tokens long hostile two latch names))
+NODE_MODULES := tests/e2e/node_modules/.package-lock.json
+e2e: deps
+	@command -v node >/dev/null && command -v npm >/dev/null || { $(APT) update -qq && $(APT) install -y -qq nodejs npm; }
+	@$(MAKE) --no-print-directory e2e-all
+
+e2e-all: all $(NODE_MODULES)
+	@$(RUN) $(E2E)
+
+$(NODE_MODULES): tests/e2e/package-lock.json
+	@cd tests/e2e && npm ci --ignore-scripts --loglevel=error >/dev/null
+	@touch $@
 
 # What takes minutes: thousands of places, in process.
 check-long: test-deps
@@ -165,6 +179,6 @@ fixtures: $B/tidemark
 	@for s in fixtures/*.scn; do $B/tidemark forge $$s >$${s%.scn}.tape || exit 1; done
 
 -include $(shell find $B -name '*.d' 2>/dev/null)
-.PHONY: all clean deps test-deps check check-all check-fast check-long check-long-all check-loop bench demo fixtures sim plants \
+.PHONY: all clean deps test-deps check check-all check-fast check-long check-long-all check-loop e2e e2e-all bench demo fixtures sim plants \
 	golden-update check-source check-layers check-order check-calls
 .SECONDARY:

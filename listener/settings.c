@@ -135,6 +135,8 @@ static const char *const proxy_schemes[] = { "http://", "https://", "socks5://",
 /* What is wrong with it, or NULL. */
 static const char *url_fault(const char *url, const char *const *schemes)
 {
+	if (!url)
+		return "is missing";
 	while (*schemes && strncmp(url, *schemes, strlen(*schemes)) != 0)
 		schemes++;
 	if (!*schemes)

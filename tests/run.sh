@@ -1,7 +1,7 @@
 #!/bin/sh
 # Runs each test program and counts: "N passed, N failed" is the last line.
 #     run.sh PROGRAM...
-# A cmocka program counts its cases; any other is one case by its exit code.
+# A program that counts its cases as cmocka does is believed; any other is one case by its exit code.
 passed=0
 failed=0
 skipped=0
@@ -16,6 +16,7 @@ for program in "$@"; do
 	start=$(date +%s)
 	case $program in
 	*.sh) sh "$program" >"$out" 2>&1 ;;
+	*.mjs) node "$program" >"$out" 2>&1 ;;
 	*) "$program" >"$out" 2>&1 ;;
 	esac
 	code=$?
