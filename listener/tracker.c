@@ -285,6 +285,15 @@ static bool goes_on(struct tracker *tr)
 	return !tr->stopped && !tracker_is_tired(tr);
 }
 
+/*
+ * The next block is on its way, and what is final will be made final in its commit: one fewer.  Where it does not come within
+ * the time after which it is asked for again, nothing waits for it.
+ */
+static bool expects_block(const struct tracker *tr)
+{
+	return tr->obstacle.stands && tracker_now_ms(tr) - tr->obstacle.since_ms < tr->config->hedge_min_ms;
+}
+
 static void run(struct tracker *tr)
 {
 	bool current = false;
@@ -305,7 +314,7 @@ static void run(struct tracker *tr)
 		;
 	while (!tr->chain.latched && goes_on(tr) && tracker_read_late(tr))
 		;
-	if (!tr->stopped && tracker_judge(tr) != TROUBLE_LATCHED)
+	if (!tr->stopped && tracker_judge(tr) != TROUBLE_LATCHED && !expects_block(tr))
 		tracker_finalize(tr, current);
 }
 

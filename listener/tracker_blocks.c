@@ -195,21 +195,20 @@ static void prune(struct kv_txn *t, struct commit *c)
 		    c->apply.chain.tip_time_s - config->keep_hashes_s, PRUNE_ROWS);
 }
 
-/* As tracker_finalize() would before this block. */
-static void finalize_before(struct kv_txn *t, struct commit *c, unsigned index)
+/* What is final before this block; false: more than a slice, so that the block waits for the next commit. */
+static bool finalize_before(struct kv_txn *t, struct commit *c, unsigned index)
 {
-	if (index == 0 || !c->may_settle)
-		return;
+	if (!c->may_settle || !c->apply.chain.has_tip)
+		return true;
 	settle_raise(t, &c->apply, &c->views[index]);
-	while (settle_promote(t, &c->apply))
-		;
+	c->more = settle_promote(t, &c->apply);
+	return !c->more;
 }
 
 static void put_block(struct kv_txn *t, struct commit *c, unsigned index)
 {
 	struct body body = tracker_body_of(c->slots[index]);
 
-	finalize_before(t, c, index);
 	tracker_gather(t, c->tr, c->slots[index], &body, c->catching_up, false, &c->lacks_witnesses);
 	if (c->lacks_witnesses) {
 		kv_fail(t, E_REFUSED);
@@ -224,8 +223,11 @@ static void block_body(struct kv_txn *t, struct commit *c)
 {
 	if (c->rolls_back)
 		apply_rollback(t, &c->apply, &c->branch);
-	for (unsigned i = 0; i < c->count && t->err == OK; i++)
-		put_block(t, c, i);
+	for (c->applied = 0; c->applied < c->count && t->err == OK; c->applied++) {
+		if (!c->rolls_back && !finalize_before(t, c, c->applied))
+			return;
+		put_block(t, c, c->applied);
+	}
 }
 
 #define WINDOW_BELOW 256	/* hashes kept in memory below the lowest watermark */
@@ -320,13 +322,14 @@ static void after_block(struct tracker *tr, struct body_slot *slot)
 	bodies_drop(slot);
 }
 
-/* Below the first: what will be final before each of them is known beforehand, so they may share a commit. */
+/* What will be final before each of them is known beforehand, so several may share a commit. */
 static void add_blocks(struct tracker *tr, const struct fork_plan *plan, struct commit *c)
 {
 	uint64_t tip = window_tip_height(&tr->window);
 	unsigned most = tr->config->commit_blocks < COMMIT_BLOCKS_MAX ? tr->config->commit_blocks : COMMIT_BLOCKS_MAX;
 
 	c->may_settle = tracker_judge(tr) == TROUBLE_NONE;
+	c->views[0] = tracker_view(tr);
 	while (c->count < plan->path_count && c->count < most && !c->rolls_back) {
 		struct body_slot *slot;
 
@@ -367,7 +370,7 @@ static bool commit_blocks(struct tracker *tr, struct commit *c)
 	tr->obstacle.unproven = false;
 	if (c->rolls_back)
 		after_rollback(tr, c, old_tip);
-	for (unsigned i = 0; i < c->count; i++)
+	for (unsigned i = 0; i < c->applied; i++)
 		after_block(tr, c->slots[i]);
 	tracker_trim_window(tr);
 	return true;
@@ -384,17 +387,17 @@ bool tracker_apply_next(struct tracker *tr, const struct hash32 *head, const str
 		.rolls_back = plan->kind != PLAN_EXTEND,
 		.catching_up = catching_up,
 	};
-	bool done;
+	bool has_tags = reads_tags(&tr->reads), done;
 
 	/* Before the first is whole, the next ones are on their way. */
 	for (unsigned i = 1; i < plan->path_count && i < tr->config->ahead_blocks; i++)
 		reads_body(&tr->reads, &plan->path[i]);
 	tr->obstacle.known = !c.slots[0];
 	tr->obstacle.hash = plan->path[0];
-	if (!c.slots[0] || !reads_tags(&tr->reads))
+	if (!has_tags || !c.slots[0])
 		return false;
-	/* A watermark that rose may have another plan. */
-	if (tracker_finalize(tr, false))
+	/* A watermark that rose may forbid to roll back. */
+	if (c.rolls_back && tracker_finalize(tr, false))
 		return true;
 	if (tracker_is_tired(tr))
 		return false;

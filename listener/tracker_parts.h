@@ -29,7 +29,7 @@ struct commit {
 	/* of blocks, and of a lookup the first */
 	struct body_slot *slots[COMMIT_BLOCKS_MAX];
 	struct finality_view views[COMMIT_BLOCKS_MAX];	/* what is final before each */
-	unsigned count;
+	unsigned count, applied;
 	bool may_settle;
 	struct branch branch;
 	bool rolls_back;

@@ -5,6 +5,8 @@
 #include "store/intents.h"
 #include "tests/sim/run.h"
 
+#include <string.h>
+
 /* The stored intents are what their events say. */
 static void check_intents(struct run *r, struct kv_txn *t)
 {
@@ -150,10 +152,13 @@ void watch_commit(struct run *r)
 	moved = now.has_tip && !(before->has_tip && hash_eq(&now.tip_hash, &before->tip_hash));
 	for (unsigned i = 0; i < r->config.finality.tier_count; i++)
 		check_mark(r, &now, i);
-	if (!moved) {
+	/* What is final is raised before the block of the same commit. */
+	if (!moved || memcmp(before->marks, now.marks, sizeof(now.marks)) != 0)
 		r->watch.epoch++;
+	if (!moved)
 		*before = now;
-	}
+	else if (old >= 0 && tip >= 0 && r->tree.blocks[tip].parent == old)
+		memcpy(before->marks, now.marks, sizeof(now.marks));
 	reorgs = watch_events(r, &t, old, tip);
 	check_intents(r, &t);
 	if (moved) {
