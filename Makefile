@@ -5,6 +5,8 @@
 #   make check-fast   the tests that take seconds
 #   make check-long   the tests that take minutes
 #   make e2e          the program against a real node, which it installs
+#   make check-loop   the real loop against real servers
+#   make soak         ten minutes beside a node: memory and descriptors
 #   make bench        figures, one line of JSON each
 #
 # CC=clang builds with clang, SAN=1 with ASan and UBSan, V=1 shows the commands.
@@ -130,8 +132,10 @@ check-loop:
 # The program as a process, against a real anvil: make e2e E2E=tests/e2e/long.mjs SEED=7 takes one of them.
 E2E ?= $(wildcard $(patsubst %,tests/e2e/%.mjs,basic tokens long hostile two latch names))
 NODE_MODULES := tests/e2e/node_modules/.package-lock.json
-e2e: deps
+node:
 	@command -v node >/dev/null && command -v npm >/dev/null || { $(APT) update -qq && $(APT) install -y -qq nodejs npm; }
+
+e2e: deps node
 	@$(MAKE) --no-print-directory e2e-all
 
 e2e-all: all $(NODE_MODULES)
@@ -140,6 +144,11 @@ e2e-all: all $(NODE_MODULES)
 $(NODE_MODULES): tests/e2e/package-lock.json
 	@cd tests/e2e && npm ci --ignore-scripts --loglevel=error >/dev/null
 	@touch $@
+
+# Ten minutes of blocks every 50 ms and a reorg every 20: memory and descriptors stay flat.  SOAK_S=60 is shorter.
+soak: deps node
+	@$(MAKE) --no-print-directory all $(NODE_MODULES)
+	@TIDEMARK=$B/tidemark node tests/e2e/soak.mjs
 
 # What takes minutes: thousands of places, in process.
 check-long: test-deps
@@ -162,10 +171,11 @@ plants: deps
 
 # Figures.  BENCH_DIR is where the stores grow, up to 2 GB; on the disk that is to be measured.
 BENCH_DIR ?= $B/bench
-bench: deps
-	@$(MAKE) --no-print-directory $B/tests/bench
+bench: deps node
+	@$(MAKE) --no-print-directory all $B/tests/bench $(NODE_MODULES)
 	@mkdir -p $(BENCH_DIR)
 	@$B/tests/bench $(BENCH_DIR) $(wildcard ../shared/mainnet/mainnet-*.tape); code=$$?; rm -rf $(BENCH_DIR); exit $$code
+	@TIDEMARK=$B/tidemark node tests/e2e/bench.mjs
 
 demo: deps
 	@$(MAKE) --no-print-directory $B/tidemark
@@ -179,6 +189,6 @@ fixtures: $B/tidemark
 	@for s in fixtures/*.scn; do $B/tidemark forge $$s >$${s%.scn}.tape || exit 1; done
 
 -include $(shell find $B -name '*.d' 2>/dev/null)
-.PHONY: all clean deps test-deps check check-all check-fast check-long check-long-all check-loop e2e e2e-all bench demo fixtures sim plants \
+.PHONY: all clean deps test-deps check check-all check-fast check-long check-long-all check-loop node e2e e2e-all soak bench demo fixtures sim plants \
 	golden-update check-source check-layers check-order check-calls
 .SECONDARY:
