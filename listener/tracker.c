@@ -240,8 +240,9 @@ static bool follow(struct tracker *tr, bool *current)
 		tracker_start_window(tr, plan.ancestor, &plan.base);
 		return true;
 	}
+	/* Before the first block is applied a head below it is only late. */
 	if (plan.kind != PLAN_FORWARD)
-		tr->unlinked = plan.kind == PLAN_UNLINKED;
+		tr->unlinked = plan.kind == PLAN_UNLINKED && tr->chain.has_tip;
 	switch (plan.kind) {
 	case PLAN_CURRENT:
 	case PLAN_BEHIND:

@@ -120,6 +120,15 @@ void tracker_gather(struct kv_txn *t, struct tracker *tr, struct body_slot *slot
 	free(witnesses);
 }
 
+static void tell_contradiction(const struct tracker *tr, const struct witness *w, const struct hash32 *block)
+{
+	char payee[ADDRESS_TEXT], before[U256_TEXT], after[U256_TEXT], hash[HASH_TEXT];
+
+	TLOG(LOG_ODD, tr, "balance doubted payee=%s block=%s why=\"%s before and %s after it are not what its logs say; read again\"", ,
+	     address_format(&w->payee, payee), hash_format(block, hash), u256_format(&w->before, before),
+	     u256_format(&w->after, after));
+}
+
 /* A balance that contradicts the logs is read twice before it is believed. */
 static bool reread_contradictions(struct tracker *tr, struct body_slot *slot)
 {
@@ -130,6 +139,7 @@ static bool reread_contradictions(struct tracker *tr, struct body_slot *slot)
 
 		if (!bw->witness.disagrees || bw->readings != 1)
 			continue;
+		tell_contradiction(tr, &bw->witness, &slot->hash);
 		bw->witness.disagrees = false;
 		reads_witness_again(&tr->reads, slot, bw);
 		again = true;
