@@ -524,7 +524,7 @@ void json_put_name(struct buf *out, const char *name)
 {
 	uint8_t last = out->len ? out->data[out->len - 1] : '{';
 
-	if (last != '{' && last != '[' && last != ':')
+	if (!strchr("{[:\n", last))
 		buf_put_u8(out, ',');
 	if (!name)
 		return;

@@ -66,7 +66,7 @@ void json_put_string(struct buf *out, const char *text);
 
 /*
  * Append a member of the object that was opened last; a name of NULL appends an element of an array, or
- * the document itself.  Commas are set as they are needed.  A value of NULL is written as null.
+ * the document itself.  Commas are set as they are needed; a new line begins a new document.  A value of NULL is written as null.
  */
 void json_put_name(struct buf *out, const char *name);	/* the value follows */
 void json_put_text(struct buf *out, const char *name, const char *text);

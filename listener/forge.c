@@ -118,20 +118,20 @@ static void begin_tape(struct forge *f)
 		if (f->names[i].kind != NAME_TOKEN)
 			continue;
 		emit_json(f->out, NULL, "{");
-		emit_text(f->out, "symbol", f->names[i].name);
-		emit_address(f->out, "address", &f->names[i].address);
+		json_put_text(f->out, "symbol", f->names[i].name);
+		json_put_address(f->out, "address", &f->names[i].address);
 		buf_printf(f->out, ",\"decimals\":%llu}", (unsigned long long)f->names[i].decimals);
 	}
 	buf_put_text(f->out, "]");
 	emit_json(f->out, "finality",
 		  f->finality.len ? (char *)f->finality.data : "{\"tag\":\"finalized\"}");
 	if (f->witness)
-		emit_text(f->out, "witness", f->witness);
-	emit_time(f->out, "time", f->clock_ms);
+		json_put_text(f->out, "witness", f->witness);
+	json_put_time(f->out, "time", f->clock_ms);
 	if (!hash_is_zero(&f->genesis))
-		emit_hash(f->out, "genesis", &f->genesis);
+		json_put_hash(f->out, "genesis", &f->genesis);
 	if (f->note.len)
-		emit_text(f->out, "note", (char *)f->note.data);
+		json_put_text(f->out, "note", (char *)f->note.data);
 	buf_put_text(f->out, "}\n");
 	f->begun = true;
 }
@@ -172,24 +172,24 @@ static void put_intent(struct forge *f, const struct intent_facts *i)
 	char value[U256_TEXT];
 
 	emit_json(f->out, "intent", "{");
-	emit_text(f->out, "id", i->id);
-	emit_text(f->out, "merchant_id", i->merchant ? i->merchant : "m_1");
-	emit_text(f->out, "idempotency_key", i->key ? i->key : i->id);
+	json_put_text(f->out, "id", i->id);
+	json_put_text(f->out, "merchant_id", i->merchant ? i->merchant : "m_1");
+	json_put_text(f->out, "idempotency_key", i->key ? i->key : i->id);
 	buf_printf(f->out, ",\"chain_id\":%llu", (unsigned long long)f->chain_id);
-	emit_address(f->out, "token", &i->token);
+	json_put_address(f->out, "token", &i->token);
 	if (i->has_payer)
-		emit_address(f->out, "payer", &i->payer);
+		json_put_address(f->out, "payer", &i->payer);
 	else
-		emit_text(f->out, "payer", NULL);
-	emit_address(f->out, "payee", &i->payee);
-	emit_text(f->out, "amount", u256_format(&i->value, value));
-	emit_text(f->out, "watch", watch_name(i->route ? WATCH_ROUTE : WATCH_TX));
+		json_put_text(f->out, "payer", NULL);
+	json_put_address(f->out, "payee", &i->payee);
+	json_put_text(f->out, "amount", u256_format(&i->value, value));
+	json_put_text(f->out, "watch", watch_name(i->route ? WATCH_ROUTE : WATCH_TX));
 	if (i->has_expiry)
-		emit_time(f->out, "expires_at", i->expires_ms);
+		json_put_time(f->out, "expires_at", i->expires_ms);
 	else
-		emit_text(f->out, "expires_at", NULL);
+		json_put_text(f->out, "expires_at", NULL);
 	if (i->reverses)
-		emit_text(f->out, "reverses", i->reverses);
+		json_put_text(f->out, "reverses", i->reverses);
 	buf_put_text(f->out, "}");
 }
 
@@ -243,13 +243,13 @@ static void put_attempt(struct forge *f, const char *id, const struct hash32 *tx
 
 	snprintf(nonce, sizeof(nonce), "%llu", (unsigned long long)o->nonce);
 	emit_json(f->out, NULL, "{\"attempt\":{");
-	emit_text(f->out, "intent", id);
-	emit_hash(f->out, "tx_hash", tx);
+	json_put_text(f->out, "intent", id);
+	json_put_hash(f->out, "tx_hash", tx);
 	if (o->has_sender)
-		emit_address(f->out, "sender", &o->sender);
+		json_put_address(f->out, "sender", &o->sender);
 	else
-		emit_text(f->out, "sender", NULL);
-	emit_text(f->out, "nonce", o->has_nonce ? nonce : NULL);
+		json_put_text(f->out, "sender", NULL);
+	json_put_text(f->out, "nonce", o->has_nonce ? nonce : NULL);
 	buf_put_text(f->out, "}}\n");
 }
 
@@ -264,20 +264,20 @@ struct move {
 static void put_move(struct forge *f, const char *id, const struct move *m)
 {
 	emit_json(f->out, NULL, "{\"transition\":{");
-	emit_text(f->out, "intent", id);
-	emit_text(f->out, "to", intent_state_name(m->to));
-	emit_text(f->out, "actor", actor_name(m->actor));
+	json_put_text(f->out, "intent", id);
+	json_put_text(f->out, "to", intent_state_name(m->to));
+	json_put_text(f->out, "actor", actor_name(m->actor));
 	if (m->tx)
-		emit_hash(f->out, "tx_hash", m->tx);
+		json_put_hash(f->out, "tx_hash", m->tx);
 	else
-		emit_text(f->out, "tx_hash", NULL);
+		json_put_text(f->out, "tx_hash", NULL);
 	if (m->code) {
 		emit_json(f->out, "reason", "{");
-		emit_text(f->out, "code", m->code);
-		emit_text(f->out, "text", m->text);
+		json_put_text(f->out, "code", m->code);
+		json_put_text(f->out, "text", m->text);
 		buf_put_text(f->out, "}");
 	} else {
-		emit_text(f->out, "reason", NULL);
+		json_put_text(f->out, "reason", NULL);
 	}
 	if (m->version)
 		buf_printf(f->out, ",\"version\":%llu", (unsigned long long)m->version);
@@ -387,7 +387,7 @@ static struct sealed *put_pointer(struct forge *f, const char *name)
 		return NULL;
 	tell(f, b);
 	buf_put_text(f->out, "{");
-	emit_hash(f->out, name, &b->header.hash);
+	json_put_hash(f->out, name, &b->header.hash);
 	buf_put_text(f->out, "}\n");
 	return b;
 }
@@ -435,10 +435,10 @@ static void on_balance(struct forge *f)
 	if (f->err)
 		return;
 	emit_json(f->out, NULL, "{\"balance\":{");
-	emit_address(f->out, "token", &token);
-	emit_address(f->out, "account", &holder);
-	emit_hash(f->out, "block", &b->header.hash);
-	emit_hash(f->out, "value", &value);
+	json_put_address(f->out, "token", &token);
+	json_put_address(f->out, "account", &holder);
+	json_put_hash(f->out, "block", &b->header.hash);
+	json_put_hash(f->out, "value", &value);
 	buf_put_text(f->out, "}}\n");
 }
 
@@ -450,7 +450,7 @@ static void on_clock(struct forge *f)
 		forge_fail(f, "the clock cannot go back");
 	f->clock_ms = at;
 	buf_put_text(f->out, "{");
-	emit_time(f->out, "clock", at);
+	json_put_time(f->out, "clock", at);
 	buf_put_text(f->out, "}\n");
 }
 
@@ -469,10 +469,10 @@ static void on_fault(struct forge *f)
 		forge_fail(f, "\"%s\" is no answer: %s", answer, f->usage);
 	times = line_more(f) ? line_number(f) : 1;
 	emit_json(f->out, NULL, "{\"fault\":{");
-	emit_text(f->out, "method", method);
+	json_put_text(f->out, "method", method);
 	if (b)
-		emit_hash(f->out, "block", &b->header.hash);
-	emit_text(f->out, "answer", answer);
+		json_put_hash(f->out, "block", &b->header.hash);
+	json_put_text(f->out, "answer", answer);
 	buf_printf(f->out, ",\"times\":%llu}}\n", (unsigned long long)times);
 }
 

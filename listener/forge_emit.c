@@ -10,32 +10,15 @@
 
 #define BASE_FEE 1000000000
 
-void emit_name(struct buf *out, const char *name)
-{
-	if (out->len && !strchr("{[\n", out->data[out->len - 1]))
-		buf_put_u8(out, ',');
-	if (name)
-		buf_printf(out, "\"%s\":", name);
-}
-
 void emit_json(struct buf *out, const char *name, const char *json)
 {
-	emit_name(out, name);
+	json_put_name(out, name);
 	buf_put_text(out, json);
-}
-
-void emit_text(struct buf *out, const char *name, const char *text)
-{
-	emit_name(out, name);
-	if (text)
-		json_put_string(out, text);
-	else
-		buf_put_text(out, "null");
 }
 
 void emit_u64(struct buf *out, const char *name, uint64_t v)
 {
-	emit_name(out, name);
+	json_put_name(out, name);
 	buf_printf(out, "\"0x%llx\"", (unsigned long long)v);
 }
 
@@ -49,33 +32,16 @@ static void emit_u256(struct buf *out, const char *name, const struct u256 *v)
 	hex_encode(be, sizeof(be), digits);
 	while (at < sizeof(digits) - 1 && digits[at] == '0')
 		at++;
-	emit_name(out, name);
+	json_put_name(out, name);
 	buf_printf(out, "\"0x%.*s\"", (int)(sizeof(digits) - at), digits + at);
 }
 
 void emit_bytes(struct buf *out, const char *name, const void *data, size_t len)
 {
-	emit_name(out, name);
+	json_put_name(out, name);
 	buf_put_text(out, "\"0x");
 	hex_encode(data, len, (char *)buf_extend(out, 2 * len));
 	buf_put_u8(out, '"');
-}
-
-void emit_hash(struct buf *out, const char *name, const struct hash32 *h)
-{
-	emit_bytes(out, name, h->b, sizeof(h->b));
-}
-
-void emit_address(struct buf *out, const char *name, const struct address *a)
-{
-	emit_bytes(out, name, a->b, sizeof(a->b));
-}
-
-void emit_time(struct buf *out, const char *name, int64_t ms)
-{
-	char text[TIME_TEXT];
-
-	emit_text(out, name, time_format(ms, text));
 }
 
 static struct hash32 hash_for(const char *what, const char *name)
@@ -170,18 +136,18 @@ static void put_later_fields(struct buf *out, const struct header *h)
 	if (h->fields >= HEADER_LONDON)
 		emit_u256(out, "baseFeePerGas", &h->base_fee);
 	if (h->fields >= HEADER_SHANGHAI) {
-		emit_hash(out, "withdrawalsRoot", &h->withdrawals_root);
+		json_put_hash(out, "withdrawalsRoot", &h->withdrawals_root);
 		emit_json(out, "withdrawals", "[]");
 	}
 	if (h->fields >= HEADER_CANCUN) {
 		emit_u64(out, "blobGasUsed", h->blob_gas_used);
 		emit_u64(out, "excessBlobGas", h->excess_blob_gas);
-		emit_hash(out, "parentBeaconBlockRoot", &h->parent_beacon_root);
+		json_put_hash(out, "parentBeaconBlockRoot", &h->parent_beacon_root);
 	}
 	if (h->fields >= HEADER_PRAGUE)
-		emit_hash(out, "requestsHash", &h->requests_hash);
+		json_put_hash(out, "requestsHash", &h->requests_hash);
 	if (h->fields >= HEADER_AMSTERDAM) {
-		emit_hash(out, "blockAccessListHash", &h->block_access_list_hash);
+		json_put_hash(out, "blockAccessListHash", &h->block_access_list_hash);
 		emit_u64(out, "slotNumber", h->slot_number);
 	}
 }
@@ -191,37 +157,37 @@ static void put_block(struct buf *out, const struct block *b)
 	const struct header *h = &b->header;
 
 	buf_put_text(out, "{");
-	emit_hash(out, "hash", &h->hash);
-	emit_hash(out, "parentHash", &h->parent_hash);
+	json_put_hash(out, "hash", &h->hash);
+	json_put_hash(out, "parentHash", &h->parent_hash);
 	emit_u64(out, "number", h->number);
 	emit_u64(out, "timestamp", h->timestamp);
-	emit_hash(out, "sha3Uncles", &h->uncles_hash);
-	emit_address(out, "miner", &h->miner);
-	emit_hash(out, "stateRoot", &h->state_root);
-	emit_hash(out, "transactionsRoot", &h->transactions_root);
-	emit_hash(out, "receiptsRoot", &h->receipts_root);
+	json_put_hash(out, "sha3Uncles", &h->uncles_hash);
+	json_put_address(out, "miner", &h->miner);
+	json_put_hash(out, "stateRoot", &h->state_root);
+	json_put_hash(out, "transactionsRoot", &h->transactions_root);
+	json_put_hash(out, "receiptsRoot", &h->receipts_root);
 	emit_bytes(out, "logsBloom", h->bloom, sizeof(h->bloom));
 	emit_u256(out, "difficulty", &h->difficulty);
 	emit_u64(out, "gasLimit", h->gas_limit);
 	emit_u64(out, "gasUsed", h->gas_used);
 	emit_bytes(out, "extraData", h->extra, h->extra_len);
-	emit_hash(out, "mixHash", &h->mix_hash);
+	json_put_hash(out, "mixHash", &h->mix_hash);
 	emit_bytes(out, "nonce", h->nonce, sizeof(h->nonce));
 	put_later_fields(out, h);
 	emit_u64(out, "size", 600 + 200 * (uint64_t)b->tx_count);
 	emit_json(out, "uncles", "[]");
 	emit_json(out, "transactions", "[");
 	for (size_t i = 0; i < b->tx_count; i++)
-		emit_hash(out, NULL, &b->tx_hashes[i]);
+		json_put_hash(out, NULL, &b->tx_hashes[i]);
 	buf_put_text(out, "]}");
 }
 
 /* Where a transaction stands; its receipt and each of its logs say it. */
 static void put_place(struct buf *out, const struct receipt *r)
 {
-	emit_hash(out, "transactionHash", &r->tx_hash);
+	json_put_hash(out, "transactionHash", &r->tx_hash);
 	emit_u64(out, "transactionIndex", r->tx_index);
-	emit_hash(out, "blockHash", &r->block_hash);
+	json_put_hash(out, "blockHash", &r->block_hash);
 	emit_u64(out, "blockNumber", r->block_number);
 }
 
@@ -231,10 +197,10 @@ static void put_log(struct buf *out, const struct receipts *all, const struct re
 	const struct log_entry *e = &all->logs[index];
 
 	emit_json(out, NULL, "{");
-	emit_address(out, "address", &e->address);
+	json_put_address(out, "address", &e->address);
 	emit_json(out, "topics", "[");
 	for (size_t i = 0; i < e->topic_count; i++)
-		emit_hash(out, NULL, &e->topics[i]);
+		json_put_hash(out, NULL, &e->topics[i]);
 	buf_put_text(out, "]");
 	emit_bytes(out, "data", e->data_len ? all->data.data + e->data_at : NULL, e->data_len);
 	emit_u64(out, "logIndex", index);
@@ -247,7 +213,7 @@ static void put_outcome(struct buf *out, const struct receipt *r)
 	if (r->has_status)
 		emit_u64(out, "status", r->status);
 	else
-		emit_hash(out, "root", &r->root);
+		json_put_hash(out, "root", &r->root);
 	if (r->has_deposit_nonce)
 		emit_u64(out, "depositNonce", r->deposit_nonce);
 	if (r->has_deposit_version)
@@ -265,9 +231,9 @@ static void put_receipt(struct buf *out, const struct receipts *all, const struc
 	emit_u64(out, "cumulativeGasUsed", r->cumulative_gas);
 	emit_u64(out, "gasUsed", r->cumulative_gas - (r > all->receipts ? r[-1].cumulative_gas : 0));
 	emit_u64(out, "effectiveGasPrice", BASE_FEE);
-	emit_address(out, "from", &from);
-	emit_address(out, "to", r->log_count ? &all->logs[r->first_log].address : &to);
-	emit_text(out, "contractAddress", NULL);
+	json_put_address(out, "from", &from);
+	json_put_address(out, "to", r->log_count ? &all->logs[r->first_log].address : &to);
+	json_put_text(out, "contractAddress", NULL);
 	emit_bytes(out, "logsBloom", r->bloom, sizeof(r->bloom));
 	emit_json(out, "logs", "[");
 	for (uint32_t i = 0; i < r->log_count; i++)

@@ -7,15 +7,10 @@
 
 #include "listener/codec.h"
 
-/* A member, after a comma where one is due; @name NULL for an element of an array. */
-void emit_name(struct buf *out, const char *name);
+/* A member as json_put_*() writes them, but as nodes do: a quantity, bytes as hex; or as it stands. */
 void emit_json(struct buf *out, const char *name, const char *json);
-void emit_text(struct buf *out, const char *name, const char *text);	/* NULL is null */
-void emit_u64(struct buf *out, const char *name, uint64_t v);		/* a quantity */
+void emit_u64(struct buf *out, const char *name, uint64_t v);
 void emit_bytes(struct buf *out, const char *name, const void *data, size_t len);
-void emit_hash(struct buf *out, const char *name, const struct hash32 *h);
-void emit_address(struct buf *out, const char *name, const struct address *a);
-void emit_time(struct buf *out, const char *name, int64_t ms);
 
 /*
  * Make the block true.  Given are the header's form, number, timestamp and
