@@ -81,7 +81,8 @@ struct provider_check {
 	unsigned round;
 	unsigned left;
 	bool failed;			/* one had no usable answer */
-	struct complaint why;	/* what is wrong; empty: nothing */
+	struct complaint why;		/* what is wrong; empty: nothing */
+	struct complaint token_why;	/* with a token: wrong unless it is syncing */
 	bool has_genesis;
 	struct hash32 genesis;
 };

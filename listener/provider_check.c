@@ -43,11 +43,11 @@ static bool take_decimals(struct provider *p, unsigned token, struct slice resul
 
 	address_format(&c->tokens[token], address);
 	if (slice_is(result, "\"0x\""))
-		complain(&p->check.why, OK, "token %s %s: no token's code at this address", c->symbols[token], address);
+		complain(&p->check.token_why, OK, "token %s %s: no token's code at this address", c->symbols[token], address);
 	else if (result_word(result, &v, &why))
 		return false;
 	else if (u256_cmp(&v, &want) != 0)
-		complain(&p->check.why, OK, "token %s %s: %s decimals, the configuration says %u", c->symbols[token],
+		complain(&p->check.token_why, OK, "token %s %s: %s decimals, the configuration says %u", c->symbols[token],
 			 address, u256_format(&v, said), c->decimals[token]);
 	return true;
 }
@@ -64,7 +64,7 @@ static bool take_failed_decimals(struct provider *p, unsigned token, const struc
 
 	if (!is_revert(reply))
 		return false;
-	complain(&p->check.why, OK, "token %s %s: decimals() reverts", p->config->symbols[token],
+	complain(&p->check.token_why, OK, "token %s %s: decimals() reverts", p->config->symbols[token],
 		 address_format(&p->config->tokens[token], address));
 	return true;
 }
@@ -114,9 +114,14 @@ static void judge(struct provider *p)
 
 	if (!c->why.text[0])
 		judge_genesis(p);
+	/* While it is syncing it may not have come to the token's creation yet. */
+	if (!c->why.text[0] && !p->syncing)
+		c->why = c->token_why;
 	if (c->why.text[0]) {
 		provider_event(p, HEV_WRONG);
-	} else if (c->failed) {
+	} else if (c->failed || c->token_why.text[0]) {
+		if (c->token_why.text[0])
+			log_info("endpoint=%u is syncing, and looked at again later: %s", p->index, c->token_why.text);
 		provider_event(p, HEV_SILENT);
 	} else {
 		if (c->has_genesis && !p->genesis->known)
@@ -126,6 +131,14 @@ static void judge(struct provider *p)
 	p->owner.changed(p->owner.ctx);
 }
 
+/* The first that is wrong is told. */
+static bool is_told(const struct provider_check *c, unsigned question)
+{
+	if (question == ASK_SYNCING)
+		return false;
+	return question == ASK_DECIMALS ? c->token_why.text[0] : c->why.text[0];
+}
+
 static void check_done(struct rpc_call *call, enum rpc_outcome outcome, const struct reply *reply)
 {
 	struct provider *p = call->ctx;
@@ -133,8 +146,7 @@ static void check_done(struct rpc_call *call, enum rpc_outcome outcome, const st
 
 	if (outcome == RPC_CANCELED || call->who != c->round)
 		return;
-	/* The first that is wrong is told. */
-	if (!c->why.text[0] && !take(p, call, outcome, reply))
+	if (!is_told(c, call->kind) && !take(p, call, outcome, reply))
 		c->failed = true;
 	if (--c->left == 0 && p->health == HEALTH_CHECKING)
 		judge(p);

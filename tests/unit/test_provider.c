@@ -296,6 +296,29 @@ static void test_check_rows(void **state)
 	}
 }
 
+/* A node that is syncing may not have come to the token yet: it is no wrong one. */
+static void test_check_while_syncing(void **state)
+{
+	for (unsigned first = 0; first < 2; first++) {
+		struct fixture *f = *state;
+		struct loop_post *token, *syncing;
+
+		scripted_open(&f->w, WS);
+		token = scripted_find(&f->w, HTTP, words[DECIMALS]);
+		syncing = scripted_find(&f->w, HTTP, words[SYNCING]);
+		if (first)
+			scripted_reply(&f->w, token, "result", "\"0x\"");
+		scripted_reply(&f->w, syncing, "result", "{\"startingBlock\":\"0x0\"}");
+		if (!first)
+			scripted_reply(&f->w, token, "result", "\"0x\"");
+		answer_rest(f, HTTP);
+		expect_health(&f->p, HEALTH_BACKOFF, "does not answer");
+		assert_true(f->p.syncing);
+		tear_down(state);
+		set_up(state);
+	}
+}
+
 /* Not wrong, but not known to be right: tried again, and checked again. */
 static void test_check_again(void **state)
 {
@@ -629,7 +652,8 @@ int main(void)
 {
 	const struct CMUnitTest tests[] = {
 		cmocka_unit_test(test_table), cmocka_unit_test(test_names), TEST(test_check),
-		TEST(test_check_in_a_batch), TEST(test_check_of_nothing), TEST(test_check_rows), TEST(test_check_again),
+		TEST(test_check_in_a_batch), TEST(test_check_of_nothing), TEST(test_check_rows), TEST(test_check_while_syncing),
+		TEST(test_check_again),
 		TEST(test_check_late), TEST(test_genesis_known), TEST(test_genesis_of_two),
 		TEST(test_socket_of_another_chain), TEST(test_quarantine), TEST(test_garbage), TEST(test_deaf),
 		TEST(test_no_subscription), TEST(test_announced_before_reply), TEST(test_reconnect),
