@@ -247,6 +247,7 @@ static void write_batch(struct batch *b)
 	 */
 	enum err err = kv_write(b->api->kv, write_body, b);
 
+	b->api->last_write = err;
 	if (!err) {
 		if (b->api->committed)
 			b->api->committed(b->api->ctx);

@@ -39,7 +39,10 @@ struct api {
 	/* Inside each write transaction, last; after it was committed; trackers are told by the api itself.  May be NULL. */
 	void (*committing)(void *ctx, struct kv_txn *t);
 	void (*committed)(void *ctx);
+	/* What is wrong beside the chains, for health; NULL: nothing.  May be NULL. */
+	const char *(*trouble)(void *ctx);
 	void *ctx;
+	enum err last_write;		/* of the store; the next one that succeeds clears it */
 	struct api_gathered *gathered;	/* the api's own */
 	size_t gathered_count, gathered_cap;
 };

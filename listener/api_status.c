@@ -1,5 +1,7 @@
 #include "listener/api_parts.h"
 
+#include "listener/url.h"
+
 #include <stdio.h>
 #include <string.h>
 #include <unistd.h>
@@ -75,17 +77,9 @@ static void put_latch(struct buf *b, const struct chain_row *row)
 /* Keys are in the URL's user, path or query: only its host and port may be shown. */
 static void put_host(struct buf *b, const char *url)
 {
-	const char *scheme_end = strstr(url, "://");
-	const char *from = scheme_end ? scheme_end + 3 : "";
-	const char *end = from + strcspn(from, "/?#");
-	char host[256];
+	char host[URL_HOST_TEXT];
 
-	for (const char *p = from; p < end; p++) {
-		if (*p == '@')
-			from = p + 1;
-	}
-	snprintf(host, sizeof(host), "%.*s", (int)(end - from), from);
-	json_put_text(b, "host", host);
+	json_put_text(b, "host", url_host(url, host));
 }
 
 static void put_endpoint(struct buf *b, const struct provider *p)
@@ -95,23 +89,26 @@ static void put_endpoint(struct buf *b, const struct provider *p)
 	json_put_text(b, "health", health_name(p->health));
 	json_put_text(b, "why", p->why.text);
 	put_head(b, &p->head);
+	json_put_text(b, "last_failure", p->rpc.why.text[0] ? p->rpc.why.text : NULL);
 	json_put_bool(b, "syncing", p->syncing);
 	json_put_number(b, "lies", p->answers_refused);
 	json_put_number(b, "set_aside", p->set_aside);
 	if (p->retry.set)
-		json_put_time(b, "retry_at", p->retry.at_ms);
+		json_put_time(b, "retry_at", loop_stamp_ms(p->rpc.loop, p->retry.at_ms));
 	json_close_object(b);
 }
 
-static void put_obstacle(struct buf *b, const struct obstacle *o)
+static void put_obstacle(struct buf *b, const struct tracker *tr)
 {
+	const struct obstacle *o = &tr->obstacle;
+
 	if (!o->unproven) {
 		json_put_text(b, "unproven", NULL);
 		return;
 	}
 	json_open_object(b, "unproven");
 	json_put_hash(b, "hash", o->known ? &o->hash : NULL);
-	json_put_time(b, "since", o->since_ms);
+	json_put_time(b, "since", loop_stamp_ms(tr->loop, o->since_ms));
 	json_close_object(b);
 }
 
@@ -119,7 +116,7 @@ static void put_followed(struct buf *b, const struct tracker *tr)
 {
 	put_head(b, reads_head(&tr->reads));
 	json_put_text(b, "trouble", tracker_trouble_name(tr->trouble));
-	put_obstacle(b, &tr->obstacle);
+	put_obstacle(b, tr);
 	json_put_bool(b, "caught_up", tr->caught_up);
 	json_open_array(b, "endpoints");
 	for (unsigned i = 0; i < tr->reads.provider_count; i++)
@@ -232,6 +229,13 @@ static bool may_accept(const struct chain_row *row)
 	return row->latched || suspended;
 }
 
+/* A slip of the hand is no word; where nobody follows the chain it cannot be told. */
+static bool is_heard_of(const struct api_chain *chain, const struct chain_row *row, const struct hash32 *hash)
+{
+	return !chain->tracker || hash_eq(hash, &row->latch_theirs) || hash_eq(hash, &row->tip_hash) ||
+	       links_find(&chain->tracker->reads.links, hash);
+}
+
 void api_accept(struct api_call *c)
 {
 	struct hash32 hash;
@@ -243,6 +247,14 @@ void api_accept(struct api_call *c)
 	if (!chain_get(c->t, chain->config->chain_id, &row) || !may_accept(&row)) {
 		api_refuse(c, E_REFUSED, "chain: %llu is not latched and no tier of it suspended: there is nothing to accept",
 			   (unsigned long long)chain->config->chain_id);
+		return;
+	}
+	if (row.latched && (hash_eq(&hash, &row.latch_ours) || hash_eq(&hash, &row.tip_hash))) {
+		api_refuse(c, E_REFUSED, "hash: the block is ours, of the branch that the endpoints deny; name a block of theirs");
+		return;
+	}
+	if (!is_heard_of(chain, &row, &hash)) {
+		api_refuse(c, E_REFUSED, "hash: no endpoint has told of this block");
 		return;
 	}
 	tracker_accept(c->t, chain->config, &hash);
@@ -360,7 +372,8 @@ static void put_absent(struct buf *b, const struct api_chain *chain)
 
 		if (provider_is_live(p))
 			continue;
-		snprintf(text, sizeof(text), "endpoint %u is %s: %.500s", i, health_name(p->health), p->why.text);
+		snprintf(text, sizeof(text), "endpoint %u is %s: %.300s%s%.200s", i, health_name(p->health), p->why.text,
+			 p->rpc.why.text[0] ? "; last failure: " : "", p->rpc.why.text);
 		put_reason(b, chain, text);
 	}
 }
@@ -378,11 +391,12 @@ static void put_alone(struct buf *b, const struct api_chain *chain)
 static void put_stale(struct buf *b, const struct api_chain *chain)
 {
 	const struct head *head = reads_head(&chain->tracker->reads);
+	int64_t read_ms = loop_stamp_ms(chain->tracker->loop, chain->tracker->reads.head_read_ms);
 	char text[120], read[TIME_TEXT], newest[TIME_TEXT];
 
 	if (head->verified)
 		snprintf(text, sizeof(text), "stale: the last head was read at %s, the newest is of %s",
-			 time_format(chain->tracker->reads.head_read_ms, read), time_format(head->time_s * 1000, newest));
+			 time_format(read_ms, read), time_format(head->time_s * 1000, newest));
 	else
 		snprintf(text, sizeof(text), "stale: no head is known yet");
 	put_reason(b, chain, text);
@@ -410,12 +424,26 @@ static void put_trouble(struct buf *b, const struct api_chain *chain)
 	}
 }
 
+static void put_suspended(struct buf *b, const struct api_chain *chain, const struct chain_row *row)
+{
+	char text[160];
+
+	for (unsigned i = 0; i < TIERS_MAX; i++) {
+		if (!row->marks[i].suspended)
+			continue;
+		snprintf(text, sizeof(text), "tier %u is suspended at height %llu: a reorg went below it; it settles nothing until "
+			 "an operator accepts", i, (unsigned long long)row->marks[i].height);
+		put_reason(b, chain, text);
+	}
+}
+
 static void put_reasons(struct buf *b, const struct api_chain *chain, const struct chain_row *row, bool ready)
 {
 	const struct tracker *tr = chain->tracker;
 
 	if (row->latched)
 		put_latched(b, chain, row);
+	put_suspended(b, chain, row);
 	if (!tr)
 		put_reason(b, chain, "not followed");
 	else if (tr->err)
@@ -424,6 +452,20 @@ static void put_reasons(struct buf *b, const struct api_chain *chain, const stru
 		put_trouble(b, chain);
 	if (ready && tr && !tr->caught_up)
 		put_reason(b, chain, "has not yet reached the head");
+}
+
+/* Of the store and of what is written beside it. */
+static void put_own_reasons(struct buf *b, const struct api *api)
+{
+	const char *trouble = api->trouble ? api->trouble(api->ctx) : NULL;
+	char text[80];
+
+	if (trouble)
+		json_put_text(b, NULL, trouble);
+	if (!api->last_write)
+		return;
+	snprintf(text, sizeof(text), "the store could not be written: %s", err_name(api->last_write));
+	json_put_text(b, NULL, text);
 }
 
 static void answer_health(struct api_call *c, bool ready)
@@ -438,6 +480,7 @@ static void answer_health(struct api_call *c, bool ready)
 		chain_get(c->t, chain->config->chain_id, &row);
 		put_reasons(&reasons, chain, &row, ready);
 	}
+	put_own_reasons(&reasons, c->api);
 	json_close_array(&reasons);
 	c->status = reasons.len > 2 ? 503 : 200;
 	json_open_object(&c->answer, NULL);

@@ -18,7 +18,7 @@ struct body_witness {
 	struct witness first;	/* what contradicted the logs, while it is read again */
 	struct fetch before, after;
 	bool have_before, have_after;
-	bool gone;		/* the state is not to be had any more */
+	bool gone;		/* each endpoint said so: the state is not to be had any more */
 	int64_t since_ms;	/* the block waits for it; 0: not yet */
 };
 

@@ -12,6 +12,7 @@
 #include <unistd.h>
 
 #define TIMEOUT_MS 10000
+#define STATUS_MADE 201
 
 struct chain_config *cli_know_chain(struct cli_world *w, uint64_t chain_id)
 {
@@ -69,19 +70,59 @@ static int ask_open(struct cli_world *w, struct kv *kv, const char *method, cons
 	return status;
 }
 
-/* A slip in the folder's name must not make a store. */
-static bool is_there(const struct cli_world *w, struct complaint *why)
+/* A file of the store's folder; freed by the caller. */
+static char *path_of(const struct cli_world *w, const char *name)
 {
 	struct buf path = { 0 };
-	bool there;
 
-	buf_printf(&path, "%s/tidemark.mdb", w->store);
+	buf_printf(&path, "%s/%s", w->store, name);
 	buf_put_u8(&path, '\0');
-	there = access((const char *)path.data, F_OK) == 0;
-	buf_free(&path);
-	if (!there)
-		complain(why, E_NOT_FOUND, "no store at %s", w->store);
+	return (char *)path.data;
+}
+
+static bool is_there(const struct cli_world *w)
+{
+	char *path = path_of(w, "tidemark.mdb");
+	bool there = access(path, F_OK) == 0;
+
+	free(path);
 	return there;
+}
+
+/* Closes it. */
+static int ask_kv(struct cli_world *w, struct kv *kv, const char *method, const char *path, struct slice body,
+		  struct buf *answer, struct complaint *why)
+{
+	enum err err = know_stored_chains(w, kv);
+	int status = 0;
+
+	if (err)
+		complain(why, err, "%s: the store cannot be read: %s", w->store, err_name(err));
+	else
+		status = ask_open(w, kv, method, path, body, answer);
+	kv_close(kv);
+	return status;
+}
+
+static int make_and_ask(struct cli_world *w, const struct store_options *options, const char *method, const char *path,
+			struct slice body, struct buf *answer, struct complaint *why)
+{
+	struct kv *kv;
+	int status;
+
+	/* What is refused must leave no store behind: a passing one tells. */
+	if (store_open_passing(options, &kv, why))
+		return 0;
+	status = ask_kv(w, kv, method, path, body, answer, why);
+	if (status != STATUS_MADE)
+		return status;
+	answer->len = 0;
+	if (store_open(w->store, options, &kv, why))
+		return 0;
+	status = ask_kv(w, kv, method, path, body, answer, why);
+	if (status == STATUS_MADE)
+		fprintf(stderr, "tidemark: made a new store at %s\n", w->store);
+	return status;
 }
 
 static int ask_store(struct cli_world *w, const char *method, const char *path, struct slice body, struct buf *answer,
@@ -90,23 +131,21 @@ static int ask_store(struct cli_world *w, const char *method, const char *path, 
 	struct store_options options = {
 		.map_bytes = w->map_bytes,
 		.map_max_bytes = w->map_max_bytes,
-		.read_only = !w->may_make && strcmp(method, "GET") == 0,
 	};
-	int status = 0;
+	bool there = is_there(w);
 	struct kv *kv;
-	enum err err;
 
-	if (!w->may_make && !is_there(w, why))
+	if (!there && w->may_make)
+		return make_and_ask(w, &options, method, path, body, answer, why);
+	/* A slip in the folder's name must not make a store. */
+	if (!there) {
+		complain(why, E_NOT_FOUND, "no store at %s", w->store);
 		return 0;
+	}
+	options.read_only = !w->may_make && strcmp(method, "GET") == 0;
 	if (store_open(w->store, &options, &kv, why))
 		return 0;
-	err = know_stored_chains(w, kv);
-	if (err)
-		complain(why, err, "%s: the store cannot be read: %s", w->store, err_name(err));
-	else
-		status = ask_open(w, kv, method, path, body, answer);
-	kv_close(kv);
-	return status;
+	return ask_kv(w, kv, method, path, body, answer, why);
 }
 
 /* The daemon. */
@@ -161,15 +200,11 @@ int cli_ask(struct cli_world *w, const char *method, const char *path, struct sl
 	    struct complaint *why)
 {
 	struct exchange x = { .end = LOOP_UNREACHABLE, .answer = answer };
-	struct buf socket = { 0 };
+	char *socket = path_of(w, SOCKET_NAME);
 	bool asked = false;
-	int status;
 
-	buf_printf(&socket, "%s/" SOCKET_NAME, w->store);
-	buf_put_u8(&socket, '\0');
-	if (access((const char *)socket.data, F_OK) == 0)
-		asked = exchange(&x, path, (const char *)socket.data, body, why);
-	status = asked ? x.status : ask_store(w, method, path, body, answer, why);
-	buf_free(&socket);
-	return status;
+	if (access(socket, F_OK) == 0)
+		asked = exchange(&x, path, socket, body, why);
+	free(socket);
+	return asked ? x.status : ask_store(w, method, path, body, answer, why);
 }

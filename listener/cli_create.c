@@ -180,7 +180,6 @@ static void put_creation(struct cli *c, const struct creation *n, const char *id
 static bool read_stdin(struct cli *c, struct buf *body)
 {
 	const size_t most = (size_t)1 << 20;
-	struct json_doc *doc;
 	ssize_t got;
 
 	do {
@@ -191,21 +190,39 @@ static bool read_stdin(struct cli *c, struct buf *body)
 		complain(&c->why, E_INPUT, "stdin: %s", got < 0 ? strerror(errno) : "more than an intent may have");
 		return false;
 	}
-	doc = json_open(buf_slice(body), &c->why);
+	return true;
+}
+
+static void know_chain_of(struct cli *c, struct slice text)
+{
+	struct json_doc *doc = json_open(text, &c->why);
+
 	if (doc && json_is_object(json_root(doc)) && json_has(json_root(doc), "chain_id"))
 		cli_know_chain(&c->world, json_u64(json_member(json_root(doc), "chain_id")));
 	json_close(doc);
-	return true;
+}
+
+static bool is_blank(struct slice text)
+{
+	while (text.len && strchr(" \t\r\n", text.data[text.len - 1]))
+		text.len--;
+	return !text.len;
 }
 
 static int create_from_stdin(struct cli *c)
 {
 	struct buf body = { 0 };
 
-	if (read_stdin(c, &body))
-		return cli_post(c, xstrdup("/v1/intents"), &body, cli_print_outcome);
-	buf_free(&body);
-	return cli_fail(&c->why);
+	if (!read_stdin(c, &body)) {
+		buf_free(&body);
+		return cli_fail(&c->why);
+	}
+	if (is_blank(buf_slice(&body))) {
+		buf_free(&body);
+		return cli_usage("intent create -: standard input is %s", "empty");
+	}
+	know_chain_of(c, buf_slice(&body));
+	return cli_post(c, xstrdup("/v1/intents"), &body, cli_print_outcome);
 }
 
 int cli_create(struct cli *c)

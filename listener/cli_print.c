@@ -21,6 +21,16 @@ static const char *cell(struct json object, const char *name, char out[CELL_MAX]
 	return out;
 }
 
+/* What was settled and taken back is settled still, by its state alone. */
+static const char *state_cell(struct json intent, char out[CELL_MAX])
+{
+	size_t len = strlen(cell(intent, "state", out));
+
+	if (json_has(intent, "reversed"))
+		snprintf(out + len, CELL_MAX - len, ", reversed");
+	return out;
+}
+
 /* Enough of a hash or an address to tell it by. */
 static const char *short_cell(struct json object, const char *name, char out[CELL_MAX])
 {
@@ -50,8 +60,14 @@ void cli_print_outcome(struct json top)
 /* Tables. */
 
 #define COLUMNS 6
+#define STATE_COLUMN 1
 static const char *const titles[COLUMNS] = { "ID", "STATE", "AMOUNT", "TOKEN", "PAYEE", "TX" };
 static const char *const members[COLUMNS] = { "id", "state", "amount", "token", "payee", "tx_hash" };
+
+static const char *column(struct json intent, unsigned k, char out[CELL_MAX])
+{
+	return k == STATE_COLUMN ? state_cell(intent, out) : short_cell(intent, members[k], out);
+}
 
 static void measure(struct json list, int widths[COLUMNS])
 {
@@ -61,7 +77,7 @@ static void measure(struct json list, int widths[COLUMNS])
 		widths[k] = (int)strlen(titles[k]);
 	for (size_t i = 0; i < json_length(list); i++) {
 		for (unsigned k = 0; k < COLUMNS; k++) {
-			int len = (int)strlen(short_cell(json_at(list, i), members[k], text));
+			int len = (int)strlen(column(json_at(list, i), k, text));
 
 			widths[k] = len > widths[k] ? len : widths[k];
 		}
@@ -87,7 +103,7 @@ void cli_print_intents(struct json top)
 		print_column(k, titles[k], widths);
 	for (size_t i = 0; i < json_length(list); i++) {
 		for (unsigned k = 0; k < COLUMNS; k++)
-			print_column(k, short_cell(json_at(list, i), members[k], text), widths);
+			print_column(k, column(json_at(list, i), k, text), widths);
 	}
 	if (json_has(top, "next"))
 		fprintf(stderr, "tidemark: there are more: --after %s\n", cell(top, "next", text));

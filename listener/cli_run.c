@@ -64,9 +64,15 @@ static bool bad_url(const char *option, struct complaint *why)
 	return false;
 }
 
+/* A word of the command line, unless it may hold a key. */
+static const char *shown(const char *word)
+{
+	return strstr(word, "://") || strchr(word, '@') ? "a URL" : word;
+}
+
 static bool bad_listen(const char *text, struct complaint *why)
 {
-	complain(why, E_INPUT, "--listen: \"%.100s\", want HOST:PORT", text);
+	complain(why, E_INPUT, "--listen: \"%.100s\", want HOST:PORT", shown(text));
 	return false;
 }
 
@@ -115,14 +121,8 @@ static const char *find_wrong_word(int argc, char **argv)
 	return NULL;
 }
 
-/* The file first: options go over it. */
-static bool read_words(int argc, char **argv, struct settings *s, struct complaint *why)
+static bool read_options(int argc, char **argv, struct settings *s, struct complaint *why)
 {
-	for (int i = 0; i < argc; i++) {
-		if (strcmp(argv[i], "--config") == 0 && settings_read(argv[i + 1], s, why))
-			return false;
-		i += wants_value(argv[i]);
-	}
 	for (int i = 0; i < argc; i++) {
 		if (wants_value(argv[i]) && !read_option(s, argv[i], argv[i + 1], why))
 			return false;
@@ -131,22 +131,44 @@ static bool read_words(int argc, char **argv, struct settings *s, struct complai
 	return true;
 }
 
+static const char *find_file(int argc, char **argv)
+{
+	for (int i = 0; i < argc; i++) {
+		if (strcmp(argv[i], "--config") == 0)
+			return argv[i + 1];
+		i += wants_value(argv[i]);
+	}
+	return NULL;
+}
+
+/* The file first: options go over it. */
+static int configure(int argc, char **argv, struct settings *s)
+{
+	const char *file = find_file(argc, argv);
+	struct complaint why;
+
+	if (file && settings_read(file, s, &why))
+		return cli_fail(&why);
+	if (read_options(argc, argv, s, &why) && settings_check(s, &why) == OK)
+		return EXIT_SUCCESS;
+	cli_fail(&why);
+	return file ? EXIT_FAILURE : EXIT_USAGE;
+}
+
 int cli_run(int argc, char **argv)
 {
 	struct settings s = settings_default();
 	struct complaint why;
 	const char *wrong;
-	enum err err;
+	int code;
 
 	log_set_level(LOG_INFO);
 	wrong = find_wrong_word(argc, argv);
 	if (wrong)
-		return cli_usage("run: bad option, or no value, at %s", wrong);
-	err = read_words(argc, argv, &s, &why) ? OK : E_INPUT;
-	if (!err)
-		err = settings_check(&s, &why);
-	if (!err)
-		err = run_daemon(&s, &why);
+		return cli_usage("run: bad option, or no value, at %s", shown(wrong));
+	code = configure(argc, argv, &s);
+	if (code == EXIT_SUCCESS && run_daemon(&s, &why))
+		code = cli_fail(&why);
 	settings_free(&s);
-	return err ? cli_fail(&why) : EXIT_SUCCESS;
+	return code;
 }

@@ -110,9 +110,9 @@ bool finality_height(const struct finality_tier *tier, const struct finality_vie
 	uint64_t height = view->tip_height;
 
 	if (tier->depth) {
-		if (view->tip_height + 1 < tier->depth)
+		if (view->vouched_height + 1 < tier->depth)
 			return false;
-		height = view->tip_height + 1 - tier->depth;
+		height = view->vouched_height + 1 - tier->depth;
 	}
 	if (tier->tag != TAG_NONE) {
 		if (!view->known[tier->tag])

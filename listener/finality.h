@@ -45,6 +45,7 @@ unsigned finality_tier_of(const struct finality_policy *p, const struct u256 *su
 /* The highest block of ours that is at or below a tag, by tag. */
 struct finality_view {
 	uint64_t tip_height;
+	uint64_t vouched_height;	/* up to here so many endpoints as must agree have our blocks: depth counts from it */
 	bool known[TAGS];
 	uint64_t height[TAGS];
 };

@@ -138,6 +138,14 @@ static struct fork_plan plan_apart(struct fork_plan plan, const struct window *w
 	return plan;
 }
 
+static struct fork_plan plan_forward(struct fork_plan plan, uint64_t tip)
+{
+	plan.kind = PLAN_FORWARD;
+	plan.from = tip + 1;
+	plan.path_count = 0;
+	return plan;
+}
+
 /* The branch leaves ours below the place where following began. */
 static struct fork_plan plan_anew(struct fork_plan plan, const struct window *w, const struct link *base,
 				  uint64_t head_height)
@@ -173,9 +181,9 @@ struct fork_plan fork_plan(const struct window *w, const struct links *known,
 		return plan;
 	}
 	while (at) {
-		/* A branch longer than what is remembered of headers would be asked for in a circle. */
+		/* A branch longer than what is remembered of headers would be asked for in a circle: forward then, if it is that far. */
 		if (++steps == LINKS_MAX)
-			return plan_apart(plan, w, false);
+			return at->height > tip + limits->far_blocks ? plan_forward(plan, tip) : plan_apart(plan, w, false);
 		if (limits->at_start && at->height == w->base_height && top->height > at->height && !limits->has_floor)
 			return plan_anew(plan, w, at, top->height);
 		path_push(&plan, &at->hash);
@@ -194,11 +202,9 @@ struct fork_plan fork_plan(const struct window *w, const struct links *known,
 		if (at && at->height + 1 != plan.from)
 			return plan_apart(plan, w, false);
 	}
+	if (plan.from > tip + limits->far_blocks)
+		return plan_forward(plan, tip);
 	plan.kind = PLAN_NEED_HEADER;
-	if (plan.from > tip + limits->far_blocks) {
-		plan.kind = PLAN_FORWARD;
-		plan.from = tip + 1;
-	}
 	plan.path_count = 0;
 	return plan;
 }

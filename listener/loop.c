@@ -25,7 +25,7 @@
 
 #define SOCKETS_MAX 256		/* at a time */
 #define CONNECTIONS_KEPT 32
-#define STEP_MS 1000		/* what the wall clock may drift at once */
+#define STEP_MS 1000		/* what the wall clock may drift at once, untold */
 
 struct request {
 	struct handle handle;		/* first */
@@ -56,17 +56,8 @@ static void arm_timers(struct real *l)
 	lws_sul_cancel(&l->timer);
 	if (!l->timers)
 		return;
-	wait_ms = l->timers->at_ms - (loop_clock_ms(CLOCK_MONOTONIC) + l->ahead_ms);
+	wait_ms = l->timers->at_ms - loop_clock_ms(CLOCK_MONOTONIC);
 	lws_sul_schedule(l->lws, 0, &l->timer, on_timers, wait_ms > 0 ? wait_ms * 1000 : 1);
-}
-
-/* The clock was set: what was to come in a minute still does. */
-static void shift_timers(struct real *l, int64_t step_ms)
-{
-	log_odd("the clock was set by_ms=%lld", (long long)step_ms);
-	for (struct loop_timer *t = l->timers; t; t = t->next)
-		t->at_ms += step_ms;
-	arm_timers(l);
 }
 
 static int64_t ticks_us(void)
@@ -91,18 +82,22 @@ static struct loop_times real_times(struct loop *loop)
 	return (struct loop_times){ now_us, l->busy_us + (l->woken_us ? now_us - l->woken_us : 0) };
 }
 
+static void read_clocks(struct real *l)
+{
+	l->now_ms = loop_clock_ms(CLOCK_REALTIME);
+	l->steady_ms = loop_clock_ms(CLOCK_MONOTONIC);
+}
+
 void loop_wake(struct real *l)
 {
-	int64_t ahead_ms, step_ms;
+	int64_t ahead_ms = l->now_ms - l->steady_ms, step_ms;
 
 	if (!l->woken_us)
 		l->woken_us = ticks_us();
-	l->now_ms = loop_clock_ms(CLOCK_REALTIME);
-	ahead_ms = l->now_ms - loop_clock_ms(CLOCK_MONOTONIC);
-	step_ms = ahead_ms - l->ahead_ms;
-	l->ahead_ms = ahead_ms;
+	read_clocks(l);
+	step_ms = l->now_ms - l->steady_ms - ahead_ms;
 	if (step_ms <= -STEP_MS || step_ms >= STEP_MS)
-		shift_timers(l, step_ms);
+		log_odd("the clock was set by_ms=%lld", (long long)step_ms);
 }
 
 /* Not code after lws_service(): one call of it is ripe timers, then a wait, then descriptors. */
@@ -129,6 +124,11 @@ static void end_turn(struct real *l)
 static int64_t real_now_ms(struct loop *loop)
 {
 	return real_of(loop)->now_ms;
+}
+
+static int64_t real_steady_ms(struct loop *loop)
+{
+	return real_of(loop)->steady_ms;
 }
 
 static uint64_t real_random(struct loop *loop)
@@ -179,7 +179,7 @@ static void real_timer_set(struct loop *loop, struct loop_timer *timer, int64_t 
 
 static bool is_due(const struct real *l)
 {
-	return l->timers && l->timers->at_ms <= l->now_ms;
+	return l->timers && l->timers->at_ms <= l->steady_ms;
 }
 
 /* As many as are due now: one that sets itself for now waits for the next round. */
@@ -189,7 +189,7 @@ static void on_timers(lws_sorted_usec_list_t *sul)
 	size_t due = 0;
 
 	loop_wake(l);
-	for (struct loop_timer *t = l->timers; t && t->at_ms <= l->now_ms; t = t->next)
+	for (struct loop_timer *t = l->timers; t && t->at_ms <= l->steady_ms; t = t->next)
 		due++;
 	for (; due > 0 && is_due(l); due--) {
 		struct loop_timer *t = l->timers;
@@ -548,6 +548,7 @@ static void on_turn(lws_sorted_usec_list_t *sul)
 
 static const struct loop_ops real_ops = {
 	.now_ms = real_now_ms,
+	.steady_ms = real_steady_ms,
 	.times = real_times,
 	.random = real_random,
 	.timer_set = real_timer_set,
@@ -656,8 +657,7 @@ struct loop *loop_real_new(const struct loop_real_options *o)
 	TAILQ_INIT(&l->active);
 	TAILQ_INIT(&l->idle);
 	TAILQ_INIT(&l->conns);
-	l->now_ms = loop_clock_ms(CLOCK_REALTIME);
-	l->ahead_ms = l->now_ms - loop_clock_ms(CLOCK_MONOTONIC);
+	read_clocks(l);
 	curl_global_init(CURL_GLOBAL_DEFAULT);
 	if (make_signals(l) && can_read_ca(l) && make_lws(l) && make_curl(l))
 		return &l->loop;

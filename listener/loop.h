@@ -1,11 +1,11 @@
 /*
- * loop - the seam between the listener and its world: clock, timers, chance,
+ * loop - the seam between the listener and its world: clocks, timers, chance,
  * HTTP out and a WebSocket, as a table of functions.  One program has several worlds: the
  * real one and the tape's.
  *
  * Promises of every world: nothing calls back from inside a call; `done` comes
  * exactly once for each request (answer, failure, timeout, cancel); messages
- * come whole; the clock stands still within a turn.
+ * come whole; the clocks stand still within a turn.
  */
 #ifndef LISTENER_LOOP_H
 #define LISTENER_LOOP_H
@@ -61,7 +61,10 @@ struct loop_times {
 };
 
 struct loop_ops {
-	int64_t (*now_ms)(struct loop *loop);	/* since 1970, UTC */
+	/* Since 1970, UTC; it may be set at any time.  For stamps, and to compare with the blocks' own times. */
+	int64_t (*now_ms)(struct loop *loop);
+	/* From any zero; it never jumps.  For waits and ages, and the time of the timers. */
+	int64_t (*steady_ms)(struct loop *loop);
 	/* NULL: this world has no time to measure. */
 	struct loop_times (*times)(struct loop *loop);
 	uint64_t (*random)(struct loop *loop);
@@ -78,5 +81,11 @@ struct loop_ops {
 struct loop {
 	const struct loop_ops *ops;
 };
+
+/* What the wall clock, as it is set now, showed at a steady time. */
+static inline int64_t loop_stamp_ms(struct loop *loop, int64_t steady_ms)
+{
+	return loop->ops->now_ms(loop) - (loop->ops->steady_ms(loop) - steady_ms);
+}
 
 #endif

@@ -42,7 +42,7 @@ struct real {
 	struct loop_real_options o;
 	lws_retry_bo_t patience;
 	int64_t woken_us, busy_us;	/* since when a callback runs; what all have taken */
-	int64_t now_ms, ahead_ms;	/* wall clock; what it is ahead of the monotonic one */
+	int64_t now_ms, steady_ms;	/* of this turn: wall clock and monotonic one */
 	struct loop_timer *timers;	/* by time */
 	struct requests waiting, active, idle;
 	struct conns conns;

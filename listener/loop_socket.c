@@ -6,6 +6,7 @@
 #include "listener/loop_parts.h"
 
 #include "common/log.h"
+#include "listener/secret.h"
 
 #include <stdlib.h>
 #include <string.h>
@@ -461,9 +462,13 @@ static int on_peer_closing(const struct conn *c, const uint8_t *data, size_t len
 
 static int on_refused(struct conn *c, struct lws *wsi, const char *text, size_t len)
 {
-	if (c->socket)
-		log_info("socket failed host=%s status=%u why=\"%.*s\"", host_of(c),
-			 lws_http_client_http_response(wsi), text ? (int)len : 0, text ? text : "");
+	struct complaint why;
+
+	complain(&why, OK, "%.*s", text ? (int)len : 0, text ? text : "");
+	if (c->socket) {
+		secret_cut(c->socket->url, why.text);
+		log_info("socket failed host=%s status=%u why=\"%s\"", host_of(c), lws_http_client_http_response(wsi), why.text);
+	}
 	tell_closed(c);
 	return 0;
 }

@@ -1,6 +1,7 @@
 #include "listener/provider.h"
 
 #include "common/log.h"
+#include "listener/secret.h"
 
 #include <string.h>
 
@@ -148,7 +149,7 @@ bool provider_is_live(const struct provider *p)
 
 bool provider_is_throttled(const struct provider *p)
 {
-	return p->rpc.not_before_ms > loop_of(p)->ops->now_ms(loop_of(p));
+	return p->rpc.not_before_ms > loop_of(p)->ops->steady_ms(loop_of(p));
 }
 
 static void wait_to_retry(struct provider *p)
@@ -158,7 +159,7 @@ static void wait_to_retry(struct provider *p)
 
 	p->closings++;
 	wait_ms += (int64_t)(loop_of(p)->ops->random(loop_of(p)) % (uint64_t)(wait_ms / 2 + 1));
-	at_ms = loop_of(p)->ops->now_ms(loop_of(p)) + wait_ms;
+	at_ms = loop_of(p)->ops->steady_ms(loop_of(p)) + wait_ms;
 	if (at_ms < p->rpc.not_before_ms)
 		at_ms = p->rpc.not_before_ms;
 	loop_of(p)->ops->timer_set(loop_of(p), &p->retry, at_ms);
@@ -168,10 +169,13 @@ static void wait_to_retry(struct provider *p)
 static void forget(struct provider *p)
 {
 	p->rpc.silences = p->lies = p->unannounced = 0;
-	p->subscribed = false;
+	p->subscribed = p->lacks_block_receipts = false;
+	p->rpc.batch_max = p->config->batch_max;
 	for (unsigned tag = 0; tag < TAGS; tag++)
 		p->tags[tag].known = p->tags[tag].doubted = false;
 	p->floor.known = false;
+	p->floor.since_ms = 0;
+	p->floor.unanswered = 0;
 }
 
 static void leave(struct provider *p)
@@ -243,8 +247,15 @@ static void judge_hearing(struct provider *p)
 	if (!p->subscribed || !p->head.verified || p->head.height <= p->polled_height)
 		return;
 	p->polled_height = p->head.height;
-	if (++p->unannounced >= DEAF_POLLS)
-		provider_event(p, HEV_DEAF);
+	if (++p->unannounced < DEAF_POLLS)
+		return;
+	if (p->was_deaf) {
+		log_odd("endpoint=%u announces no heads: they are only polled", p->index);
+		p->subscribed = false;
+		return;
+	}
+	p->was_deaf = true;
+	provider_event(p, HEV_DEAF);
 }
 
 static void head_done(struct rpc_call *call, enum rpc_outcome outcome, const struct reply *reply)
@@ -303,7 +314,13 @@ static void hear_chain(struct provider *p, const struct reply *reply)
 	p->owner.changed(p->owner.ctx);
 }
 
-static void on_reply(struct provider *p, const struct reply *reply)
+static void cut_secrets(const struct provider *p, char *text)
+{
+	secret_cut(p->at.ws, text);
+	secret_cut(p->at.http, text);
+}
+
+static void on_reply(struct provider *p, struct reply *reply)
 {
 	if (reply->has_id && reply->id == ID_CHAIN) {
 		hear_chain(p, reply);
@@ -312,6 +329,7 @@ static void on_reply(struct provider *p, const struct reply *reply)
 	if (reply->has_id && reply->id != ID_SUBSCRIBE)
 		return;
 	p->subscribed = reply->has_id && reply->kind == REPLY_RESULT;
+	cut_secrets(p, reply->message);
 	if (!p->subscribed)
 		log_odd("endpoint=%u subscription refused: heads are only polled why=\"%s\"", p->index, reply->message);
 }
@@ -323,6 +341,7 @@ static void on_message(struct loop_socket *socket, struct slice text)
 	struct reply reply;
 
 	if (reply_decode(text, &reply, &why)) {
+		cut_secrets(p, why.text);
 		log_odd("endpoint=%u message refused why=\"%s\"", p->index, why.text);
 		return;
 	}
@@ -331,7 +350,10 @@ static void on_message(struct loop_socket *socket, struct slice text)
 		return;
 	}
 	p->unannounced = 0;
-	p->owner.on_head(p->owner.ctx, p, reply.result);
+	p->was_deaf = false;
+	/* Before it is known to be our chain it is not listened to; its head is read then. */
+	if (p->health == HEALTH_LIVE || p->health == HEALTH_BEHIND)
+		p->owner.on_head(p->owner.ctx, p, reply.result);
 	if (p->head.verified)
 		p->polled_height = p->head.height;
 }

@@ -55,9 +55,11 @@ struct tag_reading {
 	bool wanted;
 	bool known;
 	struct hash32 hash;	/* the believed one */
+	uint64_t height;
 	bool doubted;		/* a newer one waits to be believed */
 	struct hash32 newer;
-	int64_t newer_ms;	/* first heard then */
+	uint64_t newer_height;
+	int64_t newer_ms;	/* first heard then; steady */
 	struct fetch fetch;
 };
 
@@ -67,6 +69,8 @@ struct floor_reading {
 	uint64_t round;
 	bool known;
 	struct hash32 hash;
+	unsigned unanswered;	/* rounds in a row */
+	int64_t since_ms;	/* the first of them began; steady */
 	struct fetch fetch;
 };
 
@@ -114,11 +118,13 @@ struct provider {
 	unsigned closings;		/* one after another: the wait doubles */
 	unsigned lies;			/* in a row */
 	unsigned unannounced;		/* new heads in a row that only the poll told */
+	bool was_deaf;			/* and not one was announced since it was left for that */
 	uint64_t polled_height;		/* of the last head, polled or announced */
 	uint64_t set_aside;		/* how often it was, since the start */
 	uint64_t answers_refused;	/* what did not hold */
 	uint64_t tags_lower;		/* a tag went back */
 	struct head head;
+	bool unfounded;			/* nobody had what its head stands on; until one of its heads links to ours */
 	struct fetch head_fetch;
 	struct tag_reading tags[TAGS];
 	struct floor_reading floor;

@@ -11,7 +11,7 @@
 
 int64_t reads_now_ms(const struct reads *r)
 {
-	return r->loop->ops->now_ms(r->loop);
+	return r->loop->ops->steady_ms(r->loop);
 }
 
 static void on_retry(struct loop_timer *timer)
@@ -72,18 +72,33 @@ void reads_ended(struct reads *r, struct fetch *f, unsigned turn, bool good)
 	f->next_ms = reads_now_ms(r) + (r->config->retry_ms << doublings);
 }
 
+bool reads_gone(const struct reads *r, struct fetch *f, unsigned who)
+{
+	f->gone |= 1u << who;
+	for (unsigned i = 0; i < r->provider_count; i++) {
+		if (provider_is_live(&r->providers[i]) && !(f->gone & 1u << i))
+			return false;
+	}
+	return true;
+}
+
+static void lead(struct reads *r, unsigned next)
+{
+	if (next != r->leader)
+		log_info("endpoint=%u leads", next);
+	r->leader = next;
+}
+
 /* The one that leads stays as long as it is live. */
 void reads_choose_leader(struct reads *r)
 {
 	for (unsigned i = 0; i < r->provider_count; i++) {
 		unsigned next = (r->leader + i) % r->provider_count;
 
-		if (!provider_is_live(&r->providers[next]))
-			continue;
-		if (next != r->leader)
-			log_info("endpoint=%u leads", next);
-		r->leader = next;
-		return;
+		if (provider_is_live(&r->providers[next])) {
+			lead(r, next);
+			return;
+		}
 	}
 }
 
@@ -254,11 +269,17 @@ void reads_keep_block(struct reads *r)
 	slot->has_block = true;
 }
 
+/* The answer that is on its way will do, or heads that come faster than answers would keep us waiting for ever. */
+static void want_tag(const struct reads *r, struct tag_reading *t, enum tag tag)
+{
+	t->wanted |= !t->fetch.asked && config_uses_tag(r->config, tag);
+}
+
 static void refresh_tags(struct reads *r)
 {
 	for (unsigned i = 0; i < r->provider_count; i++) {
 		for (unsigned tag = TAG_SAFE; tag < TAGS; tag++)
-			r->providers[i].tags[tag].wanted = config_uses_tag(r->config, (enum tag)tag);
+			want_tag(r, &r->providers[i].tags[tag], (enum tag)tag);
 	}
 }
 
@@ -303,15 +324,41 @@ const struct head *reads_head(const struct reads *r)
 	return &r->providers[r->leader].head;
 }
 
-/* Who is behind: its head is far below another's. */
+bool reads_is_ours(const struct reads *r, uint64_t height, const struct hash32 *hash)
+{
+	const struct hash32 *ours = r->ours ? window_at(r->ours, height) : NULL;
+
+	return ours && hash_eq(ours, hash);
+}
+
+/* Its ancestry is known down to a block of ours; before there is one, each is as good. */
+static bool is_linked(const struct reads *r, const struct head *head)
+{
+	const struct link *at = links_find(&r->links, &head->hash);
+	uint64_t height = head->height;
+
+	if (!r->ours || !r->ours->count)
+		return true;
+	/* A header is free to lie about its height. */
+	for (; at && at->height == height; height--, at = links_find(&r->links, &at->parent)) {
+		if (reads_is_ours(r, height, &at->hash) || reads_is_ours(r, height - 1, &at->parent))
+			return true;
+	}
+	return false;
+}
+
+/* Who is behind: its head is far below another's, of one that links. */
 static void judge_lag(struct reads *r)
 {
 	uint64_t highest = 0;
 
 	for (unsigned i = 0; i < r->provider_count; i++) {
-		const struct provider *p = &r->providers[i];
+		struct provider *p = &r->providers[i];
 
-		if (provider_is_live(p) && p->head.verified && p->head.height > highest)
+		if (!provider_is_live(p) || !p->head.verified || !is_linked(r, &p->head))
+			continue;
+		p->unfounded = false;
+		if (p->head.height > highest)
 			highest = p->head.height;
 	}
 	for (unsigned i = 0; i < r->provider_count; i++) {
@@ -322,10 +369,23 @@ static void judge_lag(struct reads *r)
 	}
 }
 
+/* Whether a head far above the leader's links is seen when it is followed. */
+static void try_higher(struct reads *r)
+{
+	for (unsigned i = 0; i < r->provider_count; i++) {
+		const struct provider *p = &r->providers[i];
+
+		if (provider_is_live(p) && !p->unfounded && p->head.verified && reads_head(r)->verified &&
+		    p->head.height > reads_head(r)->height + r->config->lag_blocks)
+			lead(r, i);
+	}
+}
+
 void reads_poll(struct reads *r)
 {
 	judge_lag(r);
 	reads_choose_leader(r);
+	try_higher(r);
 	for (unsigned i = 0; i < r->provider_count; i++) {
 		struct provider *p = &r->providers[i];
 
@@ -370,7 +430,7 @@ void reads_start(struct reads *r, struct loop *loop, const struct endpoint_urls 
 		.genesis = genesis,
 		.changed = changed,
 		.ctx = ctx,
-		.head_read_ms = loop->ops->now_ms(loop),
+		.head_read_ms = loop->ops->steady_ms(loop),
 		.retry = { .fire = on_retry, .ctx = r },
 	};
 	for (unsigned i = 0; i < count; i++)
@@ -435,6 +495,58 @@ bool reads_lacks_header(struct reads *r, const struct hash32 *hash)
 	return slot && slot->block_fetch.failures >= RETRIES_AT_ONCE;
 }
 
+/* A head that nothing stands under. */
+
+/* It may be followed instead of the leader. */
+static bool is_other(const struct reads *r, const struct provider *p)
+{
+	return p->index != r->leader && provider_is_live(p) && !provider_is_throttled(p) && !p->unfounded &&
+	       p->head.known && !hash_eq(&p->head.hash, &reads_head(r)->hash);
+}
+
+static bool has_other(const struct reads *r)
+{
+	bool has = false;
+
+	for (unsigned i = 0; i < r->provider_count; i++)
+		has |= is_other(r, &r->providers[i]);
+	return has;
+}
+
+/* Its head is our tip, below @height, or so little below that it is not behind. */
+static bool has_other_below(const struct reads *r, uint64_t height)
+{
+	bool has = false;
+
+	for (unsigned i = 0; i < r->provider_count; i++) {
+		const struct provider *p = &r->providers[i];
+
+		has |= is_other(r, p) && p->head.verified && p->head.height < height &&
+		       p->head.height + 1 + r->config->lag_blocks >= height;
+	}
+	return has;
+}
+
+static void set_leader_aside(struct reads *r)
+{
+	struct provider *p = &r->providers[r->leader];
+
+	log_odd("endpoint=%u announced a head of which nobody has the ancestors", p->index);
+	p->unfounded = true;
+	provider_event(p, HEV_LIED);
+	reads_choose_leader(r);
+}
+
+bool reads_distrust_head(struct reads *r, const struct hash32 *missing)
+{
+	const struct body_slot *slot = bodies_find(&r->bodies, missing);
+
+	if (!slot || slot->block_fetch.failures < RETRIES_AT_ONCE + r->provider_count || !has_other(r))
+		return false;
+	set_leader_aside(r);
+	return true;
+}
+
 /* By number. */
 
 bool reads_is_at(struct reads *r, uint64_t height)
@@ -472,6 +584,17 @@ static void number_done(struct rpc_call *call, enum rpc_outcome outcome, const s
 	if (good)
 		reads_keep_block(r);
 	r->changed(r->ctx);
+}
+
+bool reads_distrust_far_head(struct reads *r, uint64_t height)
+{
+	const struct numbered *n = find_numbered(r, height);
+
+	if (!n->used || n->height != height || n->known || n->fetch.failures < RETRIES_AT_ONCE ||
+	    n->fetch.failures < r->provider_count || !has_other_below(r, height))
+		return false;
+	set_leader_aside(r);
+	return true;
 }
 
 bool reads_number(struct reads *r, uint64_t height, uint64_t round, struct hash32 *out)

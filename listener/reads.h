@@ -27,15 +27,35 @@ struct numbered {
 	struct fetch fetch;
 };
 
-/* Where a node says a transaction is. */
+/* Where a transaction is, by the word of an endpoint. */
 struct tx_place {
-	bool used;
 	struct hash32 tx_hash;
-	bool answered;
 	bool mined;
 	uint64_t height;
 	struct hash32 block_hash;
+};
+
+/* What one endpoint says of a transaction. */
+enum tx_said {
+	TX_SAID_NOTHING,		/* yet */
+	TX_SAID_PLACE,
+	TX_SAID_NULL,			/* in no block up to the tip */
+	TX_SAID_GONE,			/* it keeps no history so old */
+	TX_SAID_NO_GOOD,		/* it failed time and again, or its place did not hold */
+};
+struct tx_reading {
+	enum tx_said said;
+	struct tx_place place;
 	struct fetch fetch;
+};
+
+/* The transaction that is asked about. */
+struct tx_question {
+	bool used;
+	struct hash32 tx_hash;
+	uint64_t tip_height;
+	unsigned told;			/* whose place was told last */
+	struct tx_reading readings[PROVIDERS_MAX];
 };
 
 /* A balance whose block was applied without it. */
@@ -51,8 +71,9 @@ struct reads {
 	unsigned provider_count;
 	unsigned leader;		/* whose head we follow */
 	const struct chain_config *config;
+	const struct window *ours;	/* borrowed, the tracker's; NULL: none */
 	struct genesis genesis;		/* told by the store or the configuration, else by the first that is checked */
-	int64_t head_read_ms;		/* when an endpoint last answered with a head */
+	int64_t head_read_ms;		/* when an endpoint last answered with a head; steady */
 	bool trusted;			/* an operator takes the node's word for the receipts of this block */
 	struct hash32 trusted_hash;
 	void (*changed)(void *ctx);
@@ -61,7 +82,7 @@ struct reads {
 	struct links links;
 	struct bodies bodies;
 	struct numbered numbered[NUMBERED_MAX];
-	struct tx_place tx;
+	struct tx_question tx;
 	struct late_balance late[LATE_MAX];
 	size_t late_count;
 	struct buf scratch;		/* of verify */
@@ -89,6 +110,14 @@ void reads_ask_header(struct reads *r, const struct hash32 *hash);
 
 /* Nobody had it when it was asked for several times in a row. */
 bool reads_lacks_header(struct reads *r, const struct hash32 *hash);
+
+/*
+ * The leader's head stands on @missing, or, far above our tip, on a block of @height, and nobody has it though each that is
+ * live was asked, after some back-off too; and another live endpoint has a head to follow (for a height: at our tip).  Then
+ * the leader is set aside, and its heads count for nothing until one links to a block of ours.  True if another leads now.
+ */
+bool reads_distrust_head(struct reads *r, const struct hash32 *missing);
+bool reads_distrust_far_head(struct reads *r, uint64_t height);
 
 /* The node's block at @height as read in this @round; false: not known yet, and asked. */
 bool reads_number(struct reads *r, uint64_t height, uint64_t round, struct hash32 *out);
@@ -120,8 +149,8 @@ void reads_late_ask(struct reads *r);
 bool reads_tags(struct reads *r);
 
 /*
- * What the live endpoints say stands at @height, read in this @round: each
- * is asked.  False: not all answered yet.
+ * What the live endpoints say stands at @height, read in this @round: each is asked.  One that did not answer in the three
+ * rounds before, nor within timeout_ms, while another did, is set aside as silent.  False: not all answered yet.
  */
 struct floor_vote {
 	unsigned ours, others;
@@ -132,7 +161,26 @@ bool reads_floor(struct reads *r, uint64_t height, const struct hash32 *ours, ui
 /* Set aside those that say another; the leader may change. */
 void reads_set_aside(struct reads *r, const struct hash32 *ours);
 
-/* Where the node says @tx_hash is; false: not known yet, and asked. */
-bool reads_tx(struct reads *r, const struct hash32 *tx_hash, struct tx_place *out);
+/*
+ * Where @tx_hash is, for one whose tip was at @tip_height when it asked first.  The live endpoints are asked in turn, the
+ * leader first, until one names a place up to that tip: each when its head has reached the tip, so that its null can only
+ * mean a block above it, which will be seen when it comes.  An endpoint that is slow, fails or waits holds up no other.
+ *
+ * One null is not "none", since a node may keep no index of old transactions: none is what EVERY endpoint of the
+ * chain said.  Where some are not live, or cannot tell, nothing is known: to be asked again later.
+ */
+enum tx_answer {
+	TX_ASKED,
+	TX_MINED,			/* *@out says where; nothing proves it */
+	TX_NONE,
+	TX_UNSURE,
+};
+enum tx_answer reads_tx(struct reads *r, const struct hash32 *tx_hash, uint64_t tip_height, struct tx_place *out);
+/* The place told last does not hold: the others are asked. */
+void reads_tx_refuse(struct reads *r);
+/* Each endpoint that was asked had dropped what is so old. */
+bool reads_tx_is_gone(const struct reads *r);
+/* The next question is a new one, also about the same transaction. */
+void reads_tx_forget(struct reads *r);
 
 #endif

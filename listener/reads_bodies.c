@@ -251,6 +251,14 @@ static bool gives_block_receipts(const struct reads *r)
 	return !any;
 }
 
+#define RECEIPTS_TRIES 6
+
+/* Who has the method and yet does not answer it: the other way is tried in between. */
+static bool is_logs_turn(const struct body_slot *slot)
+{
+	return slot->receipts_fetch.failures >= RECEIPTS_TRIES + slot->logs_fetch.failures;
+}
+
 struct body_slot *reads_body(struct reads *r, const struct hash32 *hash)
 {
 	struct body_slot *slot = bodies_use(&r->bodies, hash);
@@ -259,9 +267,11 @@ struct body_slot *reads_body(struct reads *r, const struct hash32 *hash)
 		reads_ask_header(r, hash);
 		return NULL;
 	}
+	if (r->trusted && hash_eq(&r->trusted_hash, hash))
+		reads_want_receipts(slot);
 	if (slot->has_receipts || (slot->has_logs && !slot->want_receipts))
 		return slot;
-	if (gives_block_receipts(r))
+	if (gives_block_receipts(r) && !is_logs_turn(slot))
 		ask_receipts(r, slot);
 	else if (!slot->want_receipts)
 		ask_logs(r, slot);

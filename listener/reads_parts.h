@@ -4,7 +4,8 @@
  *     reads.c         asking; heads, headers, blocks by number
  *     reads_bodies.c  receipts of a block
  *     reads_witness.c balances at a block and its parent
- *     reads_votes.c   what each endpoint says by itself: tags, the floor; where a transaction is
+ *     reads_votes.c   what each endpoint says by itself: tags, the floor
+ *     reads_tx.c      where a transaction is
  */
 #ifndef LISTENER_READS_PARTS_H
 #define LISTENER_READS_PARTS_H
@@ -17,9 +18,13 @@
 		log_odd("%s refused block=%s why=\"%s\"", what, hash_format(h, hash_text), why_text); \
 	} while (0)
 
+/* Steady. */
 int64_t reads_now_ms(const struct reads *r);
 /* Bring the asker here again then. */
 void reads_wake_at(struct reads *r, int64_t at_ms);
+
+/* The tracker's chain has it at @height. */
+bool reads_is_ours(const struct reads *r, uint64_t height, const struct hash32 *hash);
 
 /* What an endpoint must be able to answer. */
 enum need { NEED_ANY, NEED_BLOCK_RECEIPTS };
@@ -34,6 +39,8 @@ void reads_ask(struct reads *r, struct fetch *f, enum need need, struct rpc_call
 void reads_ask_of(struct reads *r, struct provider *p, struct fetch *f, struct rpc_call call, const char *params);
 /* A call of @turn ended; a late one changes nothing. */
 void reads_ended(struct reads *r, struct fetch *f, unsigned turn, bool good);
+/* The endpoint @who says that what was asked is gone for good; true if each that is live has said so. */
+bool reads_gone(const struct reads *r, struct fetch *f, unsigned who);
 /* What is asked in between goes out in batches. */
 void reads_hold(struct reads *r);
 void reads_release(struct reads *r);

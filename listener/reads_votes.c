@@ -1,6 +1,5 @@
 #include "listener/reads_parts.h"
 
-#include "common/json.h"
 #include "common/log.h"
 
 #include <stdio.h>
@@ -20,14 +19,19 @@ static bool another_says(const struct reads *r, const struct provider *but, unsi
 	return false;
 }
 
-/* The doubted one still stands: it is what was said now, or an ancestor of it. */
+/* The doubted one still stands: it is what was said now, or an ancestor of it; links forget what our own chain keeps. */
 static bool still_stands(const struct reads *r, const struct tag_reading *t, const struct hash32 *said)
 {
 	const struct link *at = links_find(&r->links, said);
+	bool ours = reads_is_ours(r, t->newer_height, &t->newer);
 
-	while (at && !hash_eq(&at->hash, &t->newer))
-		at = links_find(&r->links, &at->parent);
-	return at != NULL;
+	for (; at; at = links_find(&r->links, &at->parent)) {
+		if (hash_eq(&at->hash, &t->newer))
+			return true;
+		if (ours && at->height > t->newer_height && reads_is_ours(r, at->height, &at->hash))
+			return true;
+	}
+	return false;
 }
 
 static void count_lower(const struct reads *r, struct provider *p, unsigned tag, const struct hash32 *said)
@@ -49,7 +53,7 @@ static bool is_believed(const struct reads *r, const struct provider *p, unsigne
 	return reads_now_ms(r) - t->newer_ms >= r->config->tag_settle_ms || another_says(r, p, tag, &t->newer);
 }
 
-static void hear_tag(struct reads *r, struct provider *p, unsigned tag, const struct hash32 *said)
+static void hear_tag(struct reads *r, struct provider *p, unsigned tag, const struct hash32 *said, uint64_t height)
 {
 	struct tag_reading *t = &p->tags[tag];
 
@@ -61,12 +65,14 @@ static void hear_tag(struct reads *r, struct provider *p, unsigned tag, const st
 	if (!t->doubted || !still_stands(r, t, said)) {
 		t->doubted = true;
 		t->newer = *said;
+		t->newer_height = height;
 		t->newer_ms = reads_now_ms(r);
 	}
 	if (!is_believed(r, p, tag))
 		return;
 	t->known = true;
 	t->hash = t->newer;
+	t->height = t->newer_height;
 	t->doubted = false;
 }
 
@@ -86,7 +92,7 @@ static void tag_done(struct rpc_call *call, enum rpc_outcome outcome, const stru
 	f->next_ms = 0;
 	reads_heard(r, call->who, outcome, good);
 	if (good && !late)
-		hear_tag(r, p, call->kind, &r->notice.header.hash);
+		hear_tag(r, p, call->kind, &r->notice.header.hash, r->notice.header.number);
 	r->changed(r->ctx);
 }
 
@@ -106,8 +112,8 @@ static bool ask_tags(struct reads *r, struct provider *p)
 			reads_ask_of(r, p, &tag->fetch,
 			    (struct rpc_call){ .method = "eth_getBlockByNumber", .done = tag_done, .kind = i }, params);
 		}
-		/* One that is slow holds nothing up. */
-		all &= tag->fetch.asked > 1;
+		/* One that is slow holds nothing up, nor does what is left of two. */
+		all &= tag->fetch.asked > 1 || (r->config->hedge_min_ms && tag->fetch.asked && !tag->fetch.again_ms);
 	}
 	return all;
 }
@@ -146,16 +152,52 @@ static void floor_done(struct rpc_call *call, enum rpc_outcome outcome, const st
 	r->changed(r->ctx);
 }
 
+#define FLOOR_ROUNDS 3
+
+static void begin_round(const struct reads *r, struct floor_reading *f, uint64_t height, uint64_t round)
+{
+	bool again = f->height == height && f->since_ms && !f->known && round <= f->round + FLOOR_ROUNDS;
+
+	f->unanswered = again ? f->unanswered + 1 : 0;
+	if (!again)
+		f->since_ms = reads_now_ms(r);
+	f->height = height;
+	f->round = round;
+	f->known = false;
+}
+
+static bool is_silent(const struct reads *r, const struct floor_reading *f)
+{
+	return !f->known && f->unanswered >= FLOOR_ROUNDS &&
+	       reads_now_ms(r) - f->since_ms >= (int64_t)r->config->timeout_ms;
+}
+
+/* Nothing waits for those that do not say, if another does. */
+static bool leave_silent(struct reads *r)
+{
+	bool all = true;
+
+	for (unsigned i = 0; i < r->provider_count; i++) {
+		struct provider *p = &r->providers[i];
+
+		if (!provider_is_live(p) || p->floor.known)
+			continue;
+		if (is_silent(r, &p->floor))
+			provider_event(p, HEV_SILENT);
+		else
+			all = false;
+	}
+	reads_choose_leader(r);
+	return all;
+}
+
 static bool ask_floor(struct reads *r, struct provider *p, uint64_t height, uint64_t round)
 {
 	struct floor_reading *f = &p->floor;
 	char params[48];
 
-	if (f->height != height || f->round != round) {
-		f->height = height;
-		f->round = round;
-		f->known = false;
-	}
+	if (f->height != height || f->round != round)
+		begin_round(r, f, height, round);
 	if (f->known || !reads_may_ask_of(r, p, &f->fetch))
 		return f->known;
 	snprintf(params, sizeof(params), "[\"0x%llx\",false]", (unsigned long long)height);
@@ -167,24 +209,22 @@ static bool ask_floor(struct reads *r, struct provider *p, uint64_t height, uint
 bool reads_floor(struct reads *r, uint64_t height, const struct hash32 *ours, uint64_t round,
 		 struct floor_vote *out)
 {
-	bool all = true;
-
 	*out = (struct floor_vote){ 0 };
 	for (unsigned i = 0; i < r->provider_count; i++) {
 		struct provider *p = &r->providers[i];
 
 		if (!provider_is_live(p))
 			continue;
-		if (!ask_floor(r, p, height, round)) {
-			all = false;
-		} else if (hash_eq(&p->floor.hash, ours)) {
+		if (!ask_floor(r, p, height, round))
+			continue;
+		if (hash_eq(&p->floor.hash, ours)) {
 			out->ours++;
 		} else {
 			out->others++;
 			out->other = p->floor.hash;
 		}
 	}
-	return all && out->ours + out->others > 0;
+	return out->ours + out->others > 0 && leave_silent(r);
 }
 
 void reads_set_aside(struct reads *r, const struct hash32 *ours)
@@ -196,60 +236,4 @@ void reads_set_aside(struct reads *r, const struct hash32 *ours)
 			provider_event(p, HEV_LIED);
 	}
 	reads_choose_leader(r);
-}
-
-/* Where a transaction is. */
-
-static void tx_done(struct rpc_call *call, enum rpc_outcome outcome, const struct reply *reply)
-{
-	struct reads *r = call->ctx;
-	struct tx_place *tx = &r->tx;
-	struct complaint why;
-	bool good = outcome == RPC_NULL;
-
-	if (outcome == RPC_CANCELED)
-		return;
-	/* Nothing proves it. */
-	reads_heard(r, call->who, outcome == RPC_RESULT ? RPC_NULL : outcome, false);
-	if (!hash_eq(&call->hash, &tx->tx_hash) || tx->answered)
-		return;
-	tx->mined = false;
-	if (outcome == RPC_RESULT) {
-		struct json_doc *doc = json_open(reply->result, &why);
-
-		if (doc) {
-			struct json root = json_root(doc);
-			struct u256 height = json_quantity(json_member(root, "blockNumber"));
-			char text[U256_TEXT];
-
-			tx->block_hash = json_hash(json_member(root, "blockHash"));
-			good = tx->mined = u64_parse(slice_of_text(u256_format(&height, text)), &tx->height) &&
-					   json_finish(doc, &why) == OK;
-			json_close(doc);
-		}
-	}
-	reads_ended(r, &tx->fetch, call->turn, good);
-	tx->answered = good;
-	r->changed(r->ctx);
-}
-
-bool reads_tx(struct reads *r, const struct hash32 *tx_hash, struct tx_place *out)
-{
-	struct tx_place *tx = &r->tx;
-	char text[HASH_TEXT], params[80];
-
-	if (!tx->used || !hash_eq(&tx->tx_hash, tx_hash))
-		*tx = (struct tx_place){ .used = true, .tx_hash = *tx_hash };
-	if (tx->answered) {
-		*out = *tx;
-		tx->used = false;
-		return true;
-	}
-	if (reads_may_ask(r, &tx->fetch)) {
-		snprintf(params, sizeof(params), "[\"%s\"]", hash_format(tx_hash, text));
-		reads_ask(r, &tx->fetch, NEED_ANY,
-		    (struct rpc_call){ .method = "eth_getTransactionReceipt", .done = tx_done, .hash = *tx_hash },
-		    params);
-	}
-	return false;
 }

@@ -78,8 +78,8 @@ static void balance_done(struct rpc_call *call, enum rpc_outcome outcome, const 
 		/* If it must be read again, another is asked. */
 		fetch_of(bw, call->kind)->who = call->who;
 		take_balance(bw, call->kind, &v);
-	} else if (outcome == RPC_ERROR && rpc_is_gone(reply) && !fetch_of(bw, call->kind)->asked) {
-		bw->gone = true;
+	} else if (outcome == RPC_ERROR && rpc_is_gone(reply)) {
+		bw->gone = reads_gone(r, fetch_of(bw, call->kind), call->who);
 	}
 	r->changed(r->ctx);
 }

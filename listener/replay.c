@@ -7,10 +7,8 @@
 #include "listener/tracker.h"
 #include "store/store.h"
 
-#include <errno.h>
 #include <stdlib.h>
 #include <string.h>
-#include <unistd.h>
 
 #define STDOUT_SINK "stdout"
 
@@ -24,7 +22,6 @@ struct replay {
 	const char *name;
 	struct complaint *why;
 	struct kv *kv;
-	char temp_dir[512];		/* empty: the store is the user's */
 	struct chain_config config;
 	struct tapenode *node;
 	struct tracker tracker;
@@ -386,36 +383,12 @@ static enum err read_progress(struct replay *r)
 	return OK;
 }
 
-/* Its names go at once, its files when they are closed, whatever ends us. */
-static void remove_temp_store(struct replay *r)
-{
-	static const char *const files[] = { "tidemark.mdb", "tidemark.mdb-lock", "tidemark.lock" };
-	char path[600];
-
-	for (size_t i = 0; r->temp_dir[0] && i < ARRAY_SIZE(files); i++) {
-		snprintf(path, sizeof(path), "%s/%s", r->temp_dir, files[i]);
-		unlink(path);
-	}
-	if (r->temp_dir[0])
-		rmdir(r->temp_dir);
-}
-
 static enum err open_replay_store(struct replay *r)
 {
 	struct store_options options = { .map_bytes = r->options->map_bytes };
-	const char *temp = getenv("TMPDIR");
 	const char *dir = r->options->store;
-	enum err err;
+	enum err err = dir ? store_open(dir, &options, &r->kv, r->why) : store_open_passing(&options, &r->kv, r->why);
 
-	if (!dir) {
-		snprintf(r->temp_dir, sizeof(r->temp_dir), "%.400s/tidemark-replay-XXXXXX", temp && *temp ? temp : "/tmp");
-		dir = mkdtemp(r->temp_dir);
-		if (!dir)
-			return complain(r->why, E_IO, "%s: no temporary folder can be made: %s", r->temp_dir,
-					strerror(errno));
-	}
-	err = store_open(dir, &options, &r->kv, r->why);
-	remove_temp_store(r);
 	if (!err && r->options->hook.at)
 		kv_set_hook(r->kv, r->options->hook);
 	return err;

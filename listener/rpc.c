@@ -2,16 +2,20 @@
 
 #include "common/log.h"
 #include "common/scan.h"
+#include "listener/secret.h"
 
 #include <stdlib.h>
 #include <string.h>
 #include <strings.h>
 
 #define RETRY_AFTER_MAX_S 600
+#define CODE_GONE 4444
+#define CODE_NO_METHOD (-32601)
 
 /* Calls that went out in one post. */
 struct sent {
 	struct loop_post post;
+	struct sent *next;		/* of those that wait */
 	struct rpc *rpc;
 	struct buf body;
 	struct rpc_call *calls;		/* those not answered yet, in the order of their ids */
@@ -22,7 +26,7 @@ struct sent {
 
 static int64_t now_ms(const struct rpc *rpc)
 {
-	return rpc->loop->ops->now_ms(rpc->loop);
+	return rpc->loop->ops->steady_ms(rpc->loop);
 }
 
 /* Answers. */
@@ -60,7 +64,32 @@ static void take_reply(struct sent *s, struct rpc_call *call, const struct reply
 {
 	s->heard = true;
 	s->rpc->silences = 0;
+	if (reply->kind == REPLY_ERROR)
+		complain(&s->rpc->why, OK, "%s", reply->message);
 	end_call(call, outcome_of(reply), reply);
+}
+
+/* Its words without the URL's keys.  If it was they that told what the error means, its code tells it. */
+static void cut_secrets(const struct rpc *rpc, struct reply *reply)
+{
+	bool gone = rpc_is_gone(reply), no_method = rpc_is_no_method(reply);
+
+	secret_cut(rpc->url, reply->message);
+	if (gone && !rpc_is_gone(reply))
+		reply->code = CODE_GONE;
+	else if (no_method && !rpc_is_no_method(reply))
+		reply->code = CODE_NO_METHOD;
+}
+
+static enum err decode(const struct rpc *rpc, struct slice answer, struct reply *reply, struct complaint *why)
+{
+	enum err err = reply_decode(answer, reply, why);
+
+	if (err)
+		secret_cut(rpc->url, why->text);
+	else if (reply->kind == REPLY_ERROR)
+		cut_secrets(rpc, reply);
+	return err;
 }
 
 static bool is_answer(const struct rpc_call *call, int status, struct slice answer, struct reply *reply)
@@ -68,7 +97,7 @@ static bool is_answer(const struct rpc_call *call, int status, struct slice answ
 	struct complaint why;
 	bool nameless;
 
-	if (reply_decode(answer, reply, &why)) {
+	if (decode(call->rpc, answer, reply, &why)) {
 		log_odd("answer refused method=%s status=%d why=\"%s\"", call->method, status, why.text);
 		return false;
 	}
@@ -104,7 +133,7 @@ static void deal_out(struct sent *s, struct slice answer)
 
 	scan_array(&scan);
 	while (scan_element(&scan) && scan_skip(&scan, &one)) {
-		if (reply_decode(one, &reply, &why) || !reply.has_id || reply.kind == REPLY_NOTICE)
+		if (decode(s->rpc, one, &reply, &why) || !reply.has_id || reply.kind == REPLY_NOTICE)
 			continue;
 		call = take_call(&s->calls, reply.id);
 		if (call)
@@ -169,12 +198,12 @@ static void take_single(struct sent *s, int status, struct slice answer)
 	take_reply(s, call, &reply);
 }
 
+static const struct reply none = { .kind = REPLY_ERROR };
+static const struct reply patience = { .kind = REPLY_ERROR, .code = 429, .message = "it asks to wait" };
+
 /* Those that have no answer. */
 static void end_left(struct sent *s, enum loop_end end, int status)
 {
-	static const struct reply none = { .kind = REPLY_ERROR };
-	static const struct reply patience = { .kind = REPLY_ERROR, .code = 429, .message = "it asks to wait" };
-
 	if (!s->calls)
 		return;
 	if (end == LOOP_CANCELED) {
@@ -201,10 +230,86 @@ static void learn(struct rpc *rpc, const struct sent *s)
 	rpc->not_before_ms = now_ms(rpc) + (int64_t)wait_s * 1000;
 }
 
+static void free_sent(struct sent *s)
+{
+	buf_free(&s->body);
+	free(s);
+}
+
+static void begin(struct sent *s)
+{
+	s->since_ms = now_ms(s->rpc);
+	s->rpc->posts++;
+	s->rpc->loop->ops->post(s->rpc->loop, &s->post);
+}
+
+static void begin_or_wait(struct sent *s)
+{
+	struct rpc *rpc = s->rpc;
+
+	if (!rpc->waiting && rpc->posts < RPC_POSTS_MAX) {
+		begin(s);
+		return;
+	}
+	if (rpc->waiting)
+		rpc->waiting_last->next = s;
+	else
+		rpc->waiting = s;
+	rpc->waiting_last = s;
+}
+
+static void end_waiting(struct rpc *rpc, enum rpc_outcome outcome, const struct reply *reply)
+{
+	struct sent *s = rpc->waiting;
+
+	rpc->waiting = NULL;
+	while (s) {
+		struct sent *next = s->next;
+
+		end_calls(s->calls, outcome, reply);
+		free_sent(s);
+		s = next;
+	}
+}
+
+/* A post ended.  Those that wait are not sent to an endpoint that is gone, silent or asks for patience. */
+static void go_on(struct rpc *rpc, enum loop_end end)
+{
+	if (end == LOOP_CANCELED)
+		end_waiting(rpc, RPC_CANCELED, &none);
+	else if (end == LOOP_TIMED_OUT || end == LOOP_UNREACHABLE)
+		end_waiting(rpc, RPC_FAILED, &none);
+	else if (rpc->not_before_ms > now_ms(rpc))
+		end_waiting(rpc, RPC_ERROR, &patience);
+	while (rpc->waiting && rpc->posts < RPC_POSTS_MAX) {
+		struct sent *s = rpc->waiting;
+
+		rpc->waiting = s->next;
+		begin(s);
+	}
+}
+
+static void note_failure(struct rpc *rpc, enum loop_end end, int status)
+{
+	static const char *const words[] = {
+		[LOOP_UNREACHABLE] = "cannot be reached",
+		[LOOP_TIMED_OUT] = "no answer in time",
+		[LOOP_TOO_LARGE] = "an answer is too large",
+	};
+
+	if (end == LOOP_ANSWERED && status >= 300)
+		complain(&rpc->why, OK, "HTTP status %d", status);
+	else if (end != LOOP_ANSWERED && end != LOOP_CANCELED)
+		complain(&rpc->why, OK, "%s", words[end]);
+}
+
 static void on_done(struct loop_post *post, enum loop_end end, int status, struct slice answer)
 {
 	struct sent *s = post->ctx;
+	struct rpc *rpc = s->rpc;
 
+	rpc->posts--;
+	note_failure(rpc, end, status);
 	if (end == LOOP_ANSWERED) {
 		learn(s->rpc, s);
 		if (s->batch)
@@ -213,8 +318,8 @@ static void on_done(struct loop_post *post, enum loop_end end, int status, struc
 			take_single(s, status, answer);
 	}
 	end_left(s, end, status);
-	buf_free(&s->body);
-	free(s);
+	free_sent(s);
+	go_on(rpc, end);
 }
 
 /* Requests. */
@@ -226,7 +331,6 @@ static void send_calls(struct rpc *rpc, struct rpc_call *calls, bool batch)
 	s->rpc = rpc;
 	s->calls = calls;
 	s->batch = batch;
-	s->since_ms = now_ms(rpc);
 	if (batch)
 		buf_put_u8(&s->body, '[');
 	for (const struct rpc_call *call = calls; call; call = call->next) {
@@ -243,7 +347,7 @@ static void send_calls(struct rpc *rpc, struct rpc_call *calls, bool batch)
 		.done = on_done,
 		.ctx = s,
 	};
-	rpc->loop->ops->post(rpc->loop, &s->post);
+	begin_or_wait(s);
 }
 
 void rpc_start(struct rpc *rpc, const struct rpc_call *call, const char *params)
@@ -336,10 +440,10 @@ static bool mentions_any(const char *text, const char *const *words)
 
 bool rpc_is_gone(const struct reply *reply)
 {
-	static const char *const words[] = { "missing trie node", "state not available", "is not available",
-					     "pruned", "historical state", NULL };
+	static const char *const words[] = { "missing trie node", "state not available", "pruned", "historical state", NULL };
 
-	return reply->code == 4444 || mentions_any(reply->message, words);
+	return reply->code == CODE_GONE || mentions_any(reply->message, words) ||
+	       (mentions(reply->message, "state") && mentions(reply->message, "is not available"));
 }
 
 bool rpc_is_no_method(const struct reply *reply)
@@ -349,6 +453,6 @@ bool rpc_is_no_method(const struct reply *reply)
 	static const char *const words[] = { "not found", "does not exist", "not supported", "unsupported",
 					     "unknown", NULL };
 
-	return reply->code == -32601 || (reply->code <= -32000 && mentions_any(reply->message, methods) &&
+	return reply->code == CODE_NO_METHOD || (reply->code <= -32000 && mentions_any(reply->message, methods) &&
 					 mentions_any(reply->message, words));
 }

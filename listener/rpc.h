@@ -5,6 +5,9 @@
  * call, not of the process.  Calls started between rpc_hold() and rpc_release() go out
  * together, as batches, oldest first, where the endpoint takes them; one that refuses a batch is asked singly from
  * then on.  An answer that only asks for patience (429, Retry-After) is an error of each call.
+ *
+ * Not more than RPC_POSTS_MAX posts are under way at a time, since each has a connection of its own; others wait for one to
+ * end, in their order.
  */
 #ifndef LISTENER_RPC_H
 #define LISTENER_RPC_H
@@ -12,17 +15,23 @@
 #include "listener/codec.h"
 #include "listener/loop.h"
 
+#define RPC_POSTS_MAX 16
+
+struct sent;
 struct rpc {
 	struct loop *loop;
 	const char *url;
 	unsigned timeout_ms;
 	unsigned batch_max;		/* calls in one post; 1: it takes no batches */
 	uint64_t last_id;
+	struct complaint why;		/* the last failure, in words; empty: none yet */
 	int64_t trip_ms;		/* a round trip, smoothed as RFC 6298 does; 0: none yet */
-	int64_t not_before_ms;		/* it asked to be left alone until then (Retry-After, RFC 9110) */
+	int64_t not_before_ms;		/* it asked to be left alone until then (Retry-After, RFC 9110); steady, as the others */
 	unsigned silences;		/* posts in a row that brought no usable answer */
 	unsigned holds;
 	struct rpc_call *held;		/* newest first */
+	unsigned posts;			/* under way */
+	struct sent *waiting, *waiting_last;
 };
 
 enum rpc_outcome {
@@ -68,6 +77,7 @@ struct fetch {
 	unsigned asked;			/* calls under way */
 	int64_t again_ms;		/* a second call may be made from then on; 0: never */
 	unsigned failures;		/* one after another */
+	unsigned gone;			/* the endpoints that say that it is gone for good, a bit each */
 	int64_t next_ms;		/* not asked again before */
 	unsigned who;			/* the endpoint asked last */
 };

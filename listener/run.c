@@ -3,6 +3,7 @@
 #include "common/log.h"
 #include "listener/api.h"
 #include "listener/progress.h"
+#include "listener/run_store.h"
 #include "listener/sink.h"
 #include "store/store.h"
 
@@ -10,6 +11,8 @@
 #include <stdlib.h>
 #include <string.h>
 #include <unistd.h>
+
+#define SINK_RETRY_MS 100
 
 struct daemon;
 
@@ -28,11 +31,18 @@ struct daemon {
 	struct loop *loop;
 	struct kv *kv;
 	struct sink *sink;
+	bool events_fail;		/* those of the last commit could not be written */
+	struct loop_timer sink_retry;	/* a full pipe, or disk, may have room again */
 	struct api api;
 	struct followed chains[CHAINS_MAX];
 	struct loop_server unix_server, tcp_server;
 	char socket_path[512];
 };
+
+static int64_t steady_ms(const struct daemon *d)
+{
+	return d->loop->ops->steady_ms(d->loop);
+}
 
 static int64_t now_ms(void *ctx)
 {
@@ -59,16 +69,35 @@ static void on_committing(void *ctx, struct kv_txn *t)
 		sink_committing(d->sink, t);
 }
 
+static enum err write_events(struct daemon *d)
+{
+	enum err err = sink_write(d->sink);
+
+	if (err || sink_is_waiting(d->sink))
+		d->loop->ops->timer_set(d->loop, &d->sink_retry, steady_ms(d) + SINK_RETRY_MS);
+	return err;
+}
+
 static void on_committed(void *ctx)
 {
 	struct daemon *d = ctx;
 
-	/* A file that takes no more for now gets the rest later; a pipe that is gone is gone. */
-	if (!d->sink || sink_write(d->sink) == OK)
+	if (!d->sink)
 		return;
-	log_odd("events cannot be written to=%s", d->settings->events);
-	if (strcmp(d->settings->events, "-") == 0)
+	/* A file that takes no more for now gets the rest later; a pipe that is gone is gone. */
+	d->events_fail = write_events(d) != OK;
+	if (d->events_fail && strcmp(d->settings->events, "-") == 0)
 		stop(d, complain(d->why, E_IO, "events: the output cannot be written"));
+}
+
+static const char *find_trouble(void *ctx)
+{
+	return ((struct daemon *)ctx)->events_fail ? "events cannot be written where --events says; they are kept" : NULL;
+}
+
+static void on_sink_retry(struct loop_timer *timer)
+{
+	on_committed(timer->ctx);
 }
 
 static void on_chain_committing(void *ctx, struct kv_txn *t)
@@ -87,7 +116,7 @@ static void on_applied(void *ctx, uint64_t height, const struct hash32 *hash)
 	const struct head *head = reads_head(&f->tracker.reads);
 
 	(void)hash;
-	progress_step(&f->progress, now_ms(f->d), height, head->verified ? head->height : height);
+	progress_step(&f->progress, steady_ms(f->d), height, head->verified ? head->height : height);
 }
 
 /* The turn's end. */
@@ -102,6 +131,16 @@ static bool is_misled(const struct followed *f)
 	return !f->was_live;
 }
 
+/* One that is followed is not left for another that is configured wrong: that one's health tells. */
+static bool is_any_followed(const struct daemon *d)
+{
+	bool any = false;
+
+	for (unsigned i = 0; i < CHAINS_MAX; i++)
+		any |= d->chains[i].was_live;
+	return any;
+}
+
 static void look_at(struct daemon *d, struct followed *f)
 {
 	const struct chain_config *config = f->tracker.config;
@@ -110,7 +149,7 @@ static void look_at(struct daemon *d, struct followed *f)
 	if (f->tracker.err)
 		stop(d, complain(d->why, f->tracker.err, "chain %llu: the store failed: %s",
 				 (unsigned long long)config->chain_id, err_name(f->tracker.err)));
-	else if (is_misled(f))
+	else if (is_misled(f) && !is_any_followed(d))
 		stop(d, complain(d->why, E_REFUSED, "chain %llu: %.400s", (unsigned long long)config->chain_id,
 				 f->tracker.reads.providers[0].why.text));
 }
@@ -119,7 +158,7 @@ static void on_turn_ended(void *ctx)
 {
 	struct daemon *d = ctx;
 
-	if (!d->kv)
+	if (!d->api.kv)
 		return;
 	api_turn(&d->api);
 	for (unsigned i = 0; i < d->settings->chain_count; i++) {
@@ -165,9 +204,9 @@ static void chain_done(struct rpc_call *call, enum rpc_outcome outcome, const st
 		loop_real_stop(loop);
 		return;
 	}
-	log_odd("endpoint=%u does not say which chain it serves; asked again", q->endpoint);
+	log_odd("endpoint=%u does not say which chain it serves; asked again why=\"%s\"", q->endpoint, q->rpc.why.text);
 	q->endpoint = (q->endpoint + 1) % q->chain->endpoint_count;
-	loop->ops->timer_set(loop, &q->retry, loop->ops->now_ms(loop) + 1000);
+	loop->ops->timer_set(loop, &q->retry, steady_ms(q->d) + 1000);
 }
 
 static void ask_chain(struct question *q)
@@ -178,27 +217,38 @@ static void ask_chain(struct question *q)
 	rpc_start(&q->rpc, &call, "[]");
 }
 
-static enum err find_chain(struct daemon *d, struct chain_settings *chain, bool *stopped)
+/* False: a signal came first. */
+static bool ask_endpoints(struct daemon *d, const struct chain_settings *chain, uint64_t *id)
 {
 	struct question q = { .d = d, .chain = chain };
-	uint64_t id;
+	bool stopped;
 
 	q.rpc = (struct rpc){ .loop = d->loop, .timeout_ms = chain->config.timeout_ms, .batch_max = 1 };
 	q.retry = (struct loop_timer){ .fire = on_retry, .ctx = &q };
 	ask_chain(&q);
-	*stopped = loop_real_run(d->loop) != 0;
+	stopped = loop_real_run(d->loop) != 0;
 	d->loop->ops->timer_cancel(d->loop, &q.retry);
 	loop_real_cancel_all(d->loop);
-	if (*stopped)
+	*id = q.chain_id;
+	return !stopped;
+}
+
+static enum err find_chain(struct daemon *d, struct chain_settings *chain, bool *stopped)
+{
+	uint64_t id;
+
+	/* A store that follows one chain knows it, also while no endpoint answers. */
+	if (!run_only_chain(d->kv, &id) && !ask_endpoints(d, chain, &id)) {
+		*stopped = true;
 		return OK;
-	id = q.chain_id;
+	}
 	chain->config.chain_id = id;
 	if (!config_preset(&chain->config) && !chain->config.token_count)
 		return complain(d->why, E_INPUT, "chain %llu is not known here: name its tokens with --token or --config",
 				(unsigned long long)id);
 	if (!chain->config.finality.tier_count)
 		chain->config.finality = (struct finality_policy){ { { .tag = TAG_FINALIZED } }, 1 };
-	log_info("chain=%llu told by the endpoint", (unsigned long long)id);
+	log_info("chain=%llu", (unsigned long long)id);
 	return OK;
 }
 
@@ -224,7 +274,7 @@ static enum err open_store(struct daemon *d)
 
 	if (!err && d->settings->events)
 		err = sink_open(d->settings->events, d->kv, &d->sink, d->why);
-	if (!err && d->sink && sink_write(d->sink))
+	if (!err && d->sink && write_events(d))
 		err = complain(d->why, E_IO, "%s: events cannot be written", d->settings->events);
 	return err;
 }
@@ -252,6 +302,7 @@ static enum err start_chains(struct daemon *d)
 	d->api.now_ms = now_ms;
 	d->api.committing = on_committing;
 	d->api.committed = on_committed;
+	d->api.trouble = find_trouble;
 	d->api.ctx = d;
 	for (unsigned i = 0; i < d->settings->chain_count && !err; i++)
 		err = start_chain(d, &d->chains[i], &d->settings->chains[i]);
@@ -293,7 +344,8 @@ static void close_sink(struct daemon *d)
 {
 	if (!d->sink)
 		return;
-	if (sink_write(d->sink) || kv_write(d->kv, cursor_body, d))
+	d->loop->ops->timer_cancel(d->loop, &d->sink_retry);
+	if (sink_finish(d->sink) || kv_write(d->kv, cursor_body, d) || sink_is_waiting(d->sink))
 		log_odd("the last events are written at the next start");
 	sink_close(d->sink);
 }
@@ -319,12 +371,14 @@ static void close_all(struct daemon *d)
 
 static enum err follow(struct daemon *d)
 {
-	bool stopped;
-	enum err err = find_chains(d, &stopped);
+	bool stopped = false;
+	enum err err = open_store(d);
 
+	if (!err)
+		err = find_chains(d, &stopped);
 	if (err || stopped)
 		return err;
-	err = open_store(d);
+	err = run_check_intents(d->kv, d->settings, d->why);
 	if (!err)
 		err = start_chains(d);
 	if (!err)
@@ -344,6 +398,7 @@ enum err run_daemon(struct settings *settings, struct complaint *why)
 
 	d->settings = settings;
 	d->why = why;
+	d->sink_retry = (struct loop_timer){ .fire = on_sink_retry, .ctx = d };
 	settings->loop.turn_ended = on_turn_ended;
 	settings->loop.ctx = d;
 	d->loop = loop_real_new(&settings->loop);

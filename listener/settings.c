@@ -1,5 +1,7 @@
 #include "listener/settings.h"
 
+#include "listener/url.h"
+
 #include <arpa/inet.h>
 #include <errno.h>
 #include <fcntl.h>
@@ -424,7 +426,7 @@ static enum err check_endpoint(const struct chain_settings *c, unsigned index, c
 				chain, index + 1, fault);
 	/* It would vouch for itself. */
 	for (unsigned i = 0; i < index; i++) {
-		if (strcmp(c->endpoints[i].http, at->http) == 0 || strcmp(c->endpoints[i].ws, at->ws) == 0)
+		if (url_same(c->endpoints[i].http, at->http) || url_same(c->endpoints[i].ws, at->ws))
 			return complain(why, E_INPUT, "%s: endpoints %u and %u are the same", chain, i + 1, index + 1);
 	}
 	return OK;

@@ -7,6 +7,8 @@
 
 #include <errno.h>
 #include <fcntl.h>
+#include <limits.h>
+#include <poll.h>
 #include <stdio.h>
 #include <stdlib.h>
 #include <string.h>
@@ -16,6 +18,9 @@
 #define BATCH_BYTES ((size_t)256 << 10)
 #define END_BYTES ((size_t)128 << 10)	/* read of a file's end; a line is far shorter */
 #define CURSOR_TEXT 128			/* fits a key of the store */
+#define STDOUT_PATH "/proc/self/fd/1"
+#define LAST_TRIES 30
+#define LAST_TRY_MS 10
 
 struct sink {
 	struct kv *kv;
@@ -29,6 +34,7 @@ struct sink {
 	uint64_t at;			/* the last event that is written whole */
 	size_t begun_bytes;		/* written of the one after it */
 	struct buf batch;
+	bool waiting;			/* for room in a pipe; there is more to write */
 	bool failing;			/* and it was said */
 };
 
@@ -221,12 +227,25 @@ static bool is_appended_file(int fd)
 	return flags >= 0 && flags & O_APPEND && !fstat(fd, &st) && S_ISREG(st.st_mode);
 }
 
+/* A pipe is opened anew: whether a full one blocks is the descriptor's, and stdout's is shared. */
+static int open_pipe(void)
+{
+	struct stat st;
+
+	if (fstat(STDOUT_FILENO, &st) || !(S_ISFIFO(st.st_mode) || S_ISCHR(st.st_mode)))
+		return -1;
+	return open(STDOUT_PATH, O_WRONLY | O_NONBLOCK | O_CLOEXEC | O_NOCTTY);
+}
+
 /* A file behind it is read back through a descriptor of our own; one that holds other lines too is taken like a pipe. */
 static void open_stdout(struct sink *s)
 {
 	struct complaint why;
 
-	if (!is_appended_file(STDOUT_FILENO) || open_file(s, "/proc/self/fd/1", &why))
+	if (is_appended_file(STDOUT_FILENO) && open_file(s, STDOUT_PATH, &why) == OK)
+		return;
+	s->fd = open_pipe();
+	if (s->fd < 0)
 		s->fd = STDOUT_FILENO;
 }
 
@@ -326,16 +345,40 @@ static enum err gather(struct sink *s, struct complaint *why)
 	return OK;
 }
 
-/* How many bytes were taken; errno says why not all. */
-static size_t write_all(int fd, const uint8_t *data, size_t len)
+/* A reader that is gone is found out by writing. */
+static bool has_room(const struct sink *s, int wait_ms)
 {
-	size_t done = 0;
+	struct pollfd p = { .fd = s->fd, .events = POLLOUT };
 
-	while (done < len) {
-		ssize_t n = write(fd, data + done, len - done);
+	return s->is_file || poll(&p, 1, wait_ms) > 0;
+}
 
+/* A pipe with any room takes PIPE_BUF bytes without blocking, and at once: lines are cut only if they are longer. */
+static size_t chunk_at(const struct sink *s, size_t done)
+{
+	size_t left = s->batch.len - done, whole;
+
+	if (s->is_file || left <= PIPE_BUF)
+		return left;
+	whole = line_start(&s->batch, done + PIPE_BUF);
+	return whole > done ? whole - done : PIPE_BUF;
+}
+
+/* How many bytes of the batch are out; errno says why not all, unless they wait for room. */
+static size_t write_all(struct sink *s)
+{
+	size_t done = s->begun_bytes;
+
+	while (done < s->batch.len) {
+		ssize_t n;
+
+		s->waiting = !has_room(s, 0);
+		if (s->waiting)
+			break;
+		n = write(s->fd, s->batch.data + done, chunk_at(s, done));
 		if (n < 0 && errno == EINTR)
 			continue;
+		s->waiting = n < 0 && errno == EAGAIN;
 		if (n <= 0)
 			break;
 		done += (size_t)n;
@@ -360,12 +403,11 @@ static void account(struct sink *s, size_t done)
 /* Crash in between: what is out is found there at the next start. */
 static enum err write_batch(struct sink *s, struct complaint *why)
 {
-	size_t begun = s->begun_bytes;
-	size_t done = begun + write_all(s->fd, s->batch.data + begun, s->batch.len - begun);
+	size_t done = write_all(s);
 	int reason = errno;
 
 	account(s, done);
-	if (done < s->batch.len)
+	if (done < s->batch.len && !s->waiting)
 		return complain(why, E_IO, "%s", strerror(reason));
 	return OK;
 }
@@ -374,11 +416,14 @@ static enum err write_new(struct sink *s, struct complaint *why)
 {
 	enum err err = follow_path(s, why);
 
+	if (s->waiting && !has_room(s, 0))
+		return err;
+	s->waiting = false;
 	if (!err)
 		err = gather(s, why);
-	while (!err && s->batch.len) {
+	while (!err && s->batch.len && !s->waiting) {
 		err = write_batch(s, why);
-		if (!err)
+		if (!err && !s->waiting)
 			err = gather(s, why);
 	}
 	return err;
@@ -394,5 +439,21 @@ enum err sink_write(struct sink *s)
 	if (!err && s->failing)
 		log_info("events are written again to=%s", s->path);
 	s->failing = err != OK;
+	return err;
+}
+
+bool sink_is_waiting(const struct sink *s)
+{
+	return s->waiting;
+}
+
+enum err sink_finish(struct sink *s)
+{
+	enum err err = sink_write(s);
+
+	for (unsigned i = 0; i < LAST_TRIES && !err && s->waiting; i++) {
+		if (has_room(s, LAST_TRY_MS))
+			err = sink_write(s);
+	}
 	return err;
 }

@@ -7,6 +7,9 @@
  *
  * A write that fails in the middle of a line is taken back to the end of the last whole one; where that cannot be done (a
  * pipe) the next write goes on in the middle.  A file that was moved away is left, and its path opened anew.
+ *
+ * A pipe that is full is not waited for, so that its reader can stop nothing but the events: they keep their order, and
+ * none is left out.
  */
 #ifndef LISTENER_SINK_H
 #define LISTENER_SINK_H
@@ -29,5 +32,9 @@ void sink_committing(struct sink *s, struct kv_txn *t);
  * another file came to stand at its path; the first failure in a row is logged.  The rest follows with the next call.
  */
 MUST_CHECK enum err sink_write(struct sink *s);
+/* It returned OK before all was out: the pipe is full. */
+bool sink_is_waiting(const struct sink *s);
+/* At the end: sink_write(), and what a full pipe still takes within 300 ms. */
+MUST_CHECK enum err sink_finish(struct sink *s);
 
 #endif

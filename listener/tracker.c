@@ -2,11 +2,17 @@
 
 #include "listener/settle.h"
 
+#include <stdlib.h>
 #include <string.h>
 
 int64_t tracker_now_ms(const struct tracker *tr)
 {
 	return tr->loop->ops->now_ms(tr->loop);
+}
+
+int64_t tracker_steady_ms(const struct tracker *tr)
+{
+	return tr->loop->ops->steady_ms(tr->loop);
 }
 
 /* Following. */
@@ -27,6 +33,34 @@ static bool needs_header(struct tracker *tr, const struct hash32 *hash)
 	return links_find(&tr->reads.links, hash) != NULL;
 }
 
+static void load_window(struct kv_txn *t, struct tracker *tr, uint64_t from_height)
+{
+	struct key from = key_block(tr->config->chain_id, from_height);
+	struct kv_cursor c;
+	struct block_row b;
+
+	for (bool more = kv_seek(t, T_BLOCK, key_slice(&from), 8, &c); more; more = kv_next(&c)) {
+		uint64_t height = be64_get(c.key + 8);
+
+		if (!row_decode(t, c.val, ROW_BLOCK, &b))
+			return;
+		if (tr->window.count == 0)
+			window_push(&tr->window, height - 1, &b.parent);
+		window_push(&tr->window, height, &b.hash);
+	}
+}
+
+/* All blocks that we keep, however far below the watermarks; true if that is more than before. */
+static bool widen_window(struct tracker *tr)
+{
+	uint64_t base = tr->window.base_height;
+	struct kv_txn t = kv_begin_read(tr->kv);
+
+	window_free(&tr->window);
+	load_window(&t, tr, 0);
+	return tracker_end_read(tr, &t) && tr->window.base_height < base;
+}
+
 /* One step onto the branch of the operator's block, whatever that undoes; true if there may be another. */
 static bool follow_accepted(struct tracker *tr)
 {
@@ -39,6 +73,8 @@ static bool follow_accepted(struct tracker *tr)
 	plan = fork_plan(&tr->window, &tr->reads.links, head, &limits);
 	if (plan.kind == PLAN_NEED_HEADER)
 		return needs_header(tr, &plan.hash);
+	if (plan.kind == PLAN_UNLINKED)
+		return widen_window(tr);
 	/* Our own branch is no other one: that it is right must be proven. */
 	if (plan.kind != PLAN_ROLLBACK && plan.kind != PLAN_SHORTER)
 		return false;
@@ -76,6 +112,9 @@ static bool find_start(struct tracker *tr)
 
 	if (tr->window.count)
 		return true;
+	/* Not at the word of an endpoint that may be another chain's. */
+	if (!provider_is_live(&tr->reads.providers[tr->reads.leader]))
+		return false;
 	if (tr->config->has_start && !reads_number(&tr->reads, tr->config->start_height, tr->round, &hash))
 		return false;
 	if (!needs_header(tr, &hash))
@@ -104,10 +143,9 @@ static bool is_stale(const struct tracker *tr)
 {
 	const struct head *head = reads_head(&tr->reads);
 	int64_t newest_s = head->verified ? head->time_s : tr->chain.tip_time_s;
-	int64_t now_ms = tracker_now_ms(tr);
 
-	return now_ms > (newest_s + tr->config->head_age_s) * 1000 ||
-	       now_ms > tr->reads.head_read_ms + tr->config->stale_s * 1000;
+	return tracker_now_ms(tr) > (newest_s + tr->config->head_age_s) * 1000 ||
+	       tracker_steady_ms(tr) > tr->reads.head_read_ms + tr->config->stale_s * 1000;
 }
 
 static enum tracker_trouble find_trouble(const struct tracker *tr)
@@ -135,9 +173,9 @@ static void note_obstacle(struct tracker *tr, bool current)
 	}
 	tip = *window_at(&tr->window, window_tip_height(&tr->window));
 	if (!o->stands || !hash_eq(&o->tip, &tip))
-		*o = (struct obstacle){ .stands = true, .tip = tip, .since_ms = tracker_now_ms(tr),
+		*o = (struct obstacle){ .stands = true, .tip = tip, .since_ms = tracker_steady_ms(tr),
 					.known = o->known, .hash = o->hash };
-	o->unproven = tracker_now_ms(tr) - o->since_ms > tr->config->unproven_s * 1000;
+	o->unproven = tracker_steady_ms(tr) - o->since_ms > tr->config->unproven_s * 1000;
 }
 
 enum tracker_trouble tracker_judge(struct tracker *tr)
@@ -173,29 +211,6 @@ static bool known_ahead(struct tracker *tr, uint64_t from, struct hash32 *first,
 	return any;
 }
 
-/* Far behind: by number, several ahead, each linked by hash to the one before. */
-static bool forward(struct tracker *tr, const struct fork_plan *far)
-{
-	struct fork_limits limits = limits_of(tr);
-	struct hash32 first, last;
-	struct fork_plan plan;
-
-	if (!known_ahead(tr, far->from, &first, &last))
-		return false;
-	plan = fork_plan(&tr->window, &tr->reads.links, &last, &limits);
-	if (plan.kind == PLAN_EXTEND)
-		return tracker_apply_next(tr, &last, &plan);
-	plan = fork_plan(&tr->window, &tr->reads.links, &first, &limits);
-	if (plan.kind == PLAN_EXTEND || plan.kind == PLAN_ROLLBACK)
-		return tracker_apply_next(tr, &first, &plan);
-	if (plan.kind == PLAN_NEED_HEADER)
-		return needs_header(tr, &plan.hash);
-	if (plan.kind == PLAN_VIOLATION)
-		tracker_hear_violation(tr, &plan);
-	tr->unlinked = plan.kind == PLAN_UNLINKED;
-	return false;
-}
-
 #define DEEPER_BLOCKS 24
 
 static void push_below(struct fork_plan *plan, const struct hash32 *hash)
@@ -225,6 +240,61 @@ static bool deepen(struct tracker *tr, struct fork_plan *plan)
 	return true;
 }
 
+/* One step along the plan for the block @head; true if it may be asked at once for the next. */
+static bool step(struct tracker *tr, const struct hash32 *head, struct fork_plan *plan)
+{
+	if (plan->below_start && !tr->chain.has_tip) {
+		tracker_start_window(tr, plan->ancestor, &plan->base);
+		return true;
+	}
+	/* Before the first block is applied a head below it is only late. */
+	tr->unlinked = plan->kind == PLAN_UNLINKED && tr->chain.has_tip;
+	switch (plan->kind) {
+	case PLAN_NEED_HEADER:
+		return needs_header(tr, &plan->hash);
+	case PLAN_SHORTER:
+		if (!tracker_said_twice(tr, &tr->shorter, head))
+			return false;
+		return deepen(tr, plan) && tracker_apply_next(tr, head, plan);
+	case PLAN_EXTEND:
+	case PLAN_ROLLBACK:
+		return deepen(tr, plan) && tracker_apply_next(tr, head, plan);
+	case PLAN_VIOLATION:
+		tracker_hear_violation(tr, plan);
+		return false;
+	case PLAN_CURRENT:
+	case PLAN_BEHIND:
+	case PLAN_FORWARD:
+	case PLAN_UNLINKED:
+		return false;
+	}
+	return false;
+}
+
+/* Far behind: by number, several ahead, each linked by hash to the one before. */
+static bool forward(struct tracker *tr, const struct fork_plan *far)
+{
+	struct fork_limits limits = limits_of(tr);
+	struct hash32 first, last;
+	struct fork_plan plan;
+
+	if (!known_ahead(tr, far->from, &first, &last))
+		return false;
+	plan = fork_plan(&tr->window, &tr->reads.links, &last, &limits);
+	if (plan.kind == PLAN_EXTEND)
+		return step(tr, &last, &plan);
+	plan = fork_plan(&tr->window, &tr->reads.links, &first, &limits);
+	return step(tr, &first, &plan);
+}
+
+/* What the leader's head stands on is not to be had of anybody: another leads now. */
+static bool is_unfounded(struct tracker *tr, const struct fork_plan *plan)
+{
+	if (plan->kind == PLAN_NEED_HEADER)
+		return reads_distrust_head(&tr->reads, &plan->hash);
+	return plan->kind == PLAN_FORWARD && reads_distrust_far_head(&tr->reads, plan->from);
+}
+
 /* One step towards the head; true if it may be asked at once for the next. */
 static bool follow(struct tracker *tr, bool *current)
 {
@@ -236,37 +306,15 @@ static bool follow(struct tracker *tr, bool *current)
 	if (!find_start(tr))
 		return false;
 	plan = fork_plan(&tr->window, &tr->reads.links, head, &limits);
-	if (plan.below_start && !tr->chain.has_tip) {
-		tracker_start_window(tr, plan.ancestor, &plan.base);
+	if (is_unfounded(tr, &plan))
 		return true;
-	}
-	/* Before the first block is applied a head below it is only late. */
-	if (plan.kind != PLAN_FORWARD)
-		tr->unlinked = plan.kind == PLAN_UNLINKED && tr->chain.has_tip;
-	switch (plan.kind) {
-	case PLAN_CURRENT:
-	case PLAN_BEHIND:
+	if (plan.kind == PLAN_FORWARD)
+		return forward(tr, &plan);
+	if (plan.kind == PLAN_CURRENT || plan.kind == PLAN_BEHIND) {
 		*current = tr->caught_up = true;
 		tr->shorter.said = tr->denial.said = false;
-		return false;
-	case PLAN_NEED_HEADER:
-		return needs_header(tr, &plan.hash);
-	case PLAN_FORWARD:
-		return forward(tr, &plan);
-	case PLAN_SHORTER:
-		if (!tracker_said_twice(tr, &tr->shorter, head))
-			return false;
-		return deepen(tr, &plan) && tracker_apply_next(tr, head, &plan);
-	case PLAN_EXTEND:
-	case PLAN_ROLLBACK:
-		return deepen(tr, &plan) && tracker_apply_next(tr, head, &plan);
-	case PLAN_UNLINKED:
-		return false;
-	case PLAN_VIOLATION:
-		tracker_hear_violation(tr, &plan);
-		return false;
 	}
-	return false;
+	return step(tr, head, &plan);
 }
 
 /* The turn. */
@@ -277,7 +325,7 @@ bool tracker_is_tired(struct tracker *tr)
 {
 	if (tr->budget)
 		return false;
-	tr->loop->ops->timer_set(tr->loop, &tr->again, tracker_now_ms(tr));
+	tr->loop->ops->timer_set(tr->loop, &tr->again, tracker_steady_ms(tr));
 	return true;
 }
 
@@ -292,7 +340,7 @@ static bool goes_on(struct tracker *tr)
  */
 static bool expects_block(const struct tracker *tr)
 {
-	return tr->obstacle.stands && tracker_now_ms(tr) - tr->obstacle.since_ms < tr->config->hedge_min_ms;
+	return tr->obstacle.stands && tracker_steady_ms(tr) - tr->obstacle.since_ms < tr->config->hedge_min_ms;
 }
 
 static void run(struct tracker *tr)
@@ -336,26 +384,22 @@ static void on_poll(struct loop_timer *timer)
 	tr->round++;
 	reads_poll(&tr->reads);
 	tracker_judge(tr);
-	tr->loop->ops->timer_set(tr->loop, timer, tracker_now_ms(tr) + tr->config->poll_ms);
+	tr->loop->ops->timer_set(tr->loop, timer, tracker_steady_ms(tr) + tr->config->poll_ms);
+}
+
+/* From where the hashes that are kept in memory begin; the tip's is one of them. */
+static uint64_t window_from(const struct tracker *tr)
+{
+	uint64_t from = tracker_window_from(tr);
+
+	return tr->chain.has_tip && from > tr->chain.tip_height ? tr->chain.tip_height : from;
 }
 
 static void load_body(struct kv_txn *t, struct tracker *tr, struct complaint *why)
 {
-	struct key from = key_u64(tr->config->chain_id);
-	struct kv_cursor c;
-	struct block_row b;
-
 	chain_open(t, tr->config->chain_id, tr->config->has_genesis ? &tr->config->genesis : NULL,
 		   &tr->chain, why);
-	for (bool more = kv_seek(t, T_BLOCK, key_slice(&from), 8, &c); more; more = kv_next(&c)) {
-		uint64_t height = be64_get(c.key + 8);
-
-		if (!row_decode(t, c.val, ROW_BLOCK, &b))
-			return;
-		if (tr->window.count == 0)
-			window_push(&tr->window, height - 1, &b.parent);
-		window_push(&tr->window, height, &b.hash);
-	}
+	load_window(t, tr, window_from(tr));
 	if (tr->window.count == 0 && tr->chain.has_start)
 		window_push(&tr->window, tr->chain.start_height - 1, &tr->chain.start_parent);
 }
@@ -403,8 +447,9 @@ enum err tracker_start(struct tracker *tr, struct loop *loop, struct kv *kv,
 	tracker_trim_window(tr);
 	genesis = (struct genesis){ tr->chain.has_genesis, tr->chain.genesis };
 	reads_start(&tr->reads, loop, endpoints, endpoint_count, config, genesis, on_change, tr);
+	tr->reads.ours = &tr->window;
 	trust(tr);
-	loop->ops->timer_set(loop, &tr->poll, tracker_now_ms(tr) + config->poll_ms);
+	loop->ops->timer_set(loop, &tr->poll, tracker_steady_ms(tr) + config->poll_ms);
 	return OK;
 }
 
@@ -416,6 +461,7 @@ void tracker_stop(struct tracker *tr)
 	reads_stop(&tr->reads);
 	gather_free(&tr->gather);
 	window_free(&tr->window);
+	free(tr->put_off);
 }
 
 void tracker_look_again(struct tracker *tr)
@@ -427,6 +473,7 @@ void tracker_look_again(struct tracker *tr)
 	if (!tracker_end_read(tr, &t))
 		return;
 	trust(tr);
+	tr->lookups_from_ms = 0;
 	run(tr);
 }
 
@@ -436,7 +483,7 @@ void tracker_accept(struct kv_txn *t, const struct chain_config *config, const s
 
 	if (!chain_get(t, config->chain_id, &chain))
 		return;
-	for (unsigned i = 0; i < config->finality.tier_count; i++)
+	for (unsigned i = 0; i < TIERS_MAX; i++)
 		chain.marks[i].suspended = false;
 	if (chain.latched) {
 		chain.accepted = true;

@@ -31,23 +31,41 @@ const char *tracker_trouble_name(enum tracker_trouble trouble);
 struct claim {
 	bool said;
 	struct hash32 what;
-	int64_t since_ms;
+	int64_t since_ms;		/* steady */
 	uint64_t round;			/* of polls */
 };
 
-/* How far the first lookup is: what was looked at in vain is not looked at again. */
+/*
+ * How far the lookup at hand is: the attempts of one intent, one after another.  An attempt that is not answered within
+ * a poll lets the next one be tried, and so does an intent: its row stays, and its turn comes again.
+ */
 struct lookup {
-	uint64_t row;
+	uint64_t row;			/* 0: none is at hand */
 	uint32_t attempt;		/* the one at hand */
+	int64_t since_ms;		/* it has been since, by the steady clock */
 	bool misled;			/* a block that its prefix named does not hold it */
+	bool unsure;			/* of an attempt nobody knows where it is: the row stays */
+	bool gone;			/* of one the history is gone from every endpoint that was asked */
 	struct tx_place too_old;	/* an attempt below all hashes that we keep */
+};
+
+/*
+ * An intent whose row stays: looked at again after a poll, then after twice as long, at last each missing_after_s; at
+ * once when a request moved it or added an attempt.  In memory: a restart looks at once.
+ */
+struct put_off {
+	uint64_t row;
+	uint64_t version;		/* of the intent then, and its attempts */
+	uint32_t attempts;
+	unsigned times;
+	int64_t next_ms;
 };
 
 /* The cursor stands still below the head. */
 struct obstacle {
 	bool stands;
 	struct hash32 tip;		/* here */
-	int64_t since_ms;
+	int64_t since_ms;		/* steady */
 	bool known;
 	struct hash32 hash;		/* the next block, where it is known */
 	bool unproven;			/* for longer than config->unproven_s */
@@ -83,6 +101,9 @@ struct tracker {
 	struct claim shorter;
 	struct claim denial;
 	struct lookup lookup;
+	struct put_off *put_off;	/* by row */
+	size_t put_off_count, put_off_cap;
+	int64_t lookups_from_ms;	/* until then no row's turn comes, but of what is committed outside */
 	uint64_t round;			/* counts polls: what was read by number in an older one is asked anew */
 	bool stopped;
 	enum err err;			/* of the store: nothing goes on after it */

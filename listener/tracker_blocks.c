@@ -224,6 +224,8 @@ static void put_block(struct kv_txn *t, struct commit *c, unsigned index)
 		kv_fail(t, E_REFUSED);
 		return;
 	}
+	if (c->apply.chain.trusted && hash_eq(&c->apply.chain.trusted_hash, &c->slots[index]->hash))
+		c->apply.chain.trusted = false;
 	apply_block(t, &c->apply, &body, &c->tr->gather);
 	apply_reconcile(t, &c->apply);
 	prune(t, c);
@@ -242,12 +244,16 @@ static void block_body(struct kv_txn *t, struct commit *c)
 
 #define WINDOW_BELOW 256	/* hashes kept in memory below the lowest watermark */
 
-void tracker_trim_window(struct tracker *tr)
+uint64_t tracker_window_from(const struct tracker *tr)
 {
 	uint64_t floor;
 
-	if (settle_floor(tr->config, &tr->chain, &floor) && floor > WINDOW_BELOW)
-		window_trim(&tr->window, floor - WINDOW_BELOW);
+	return settle_floor(tr->config, &tr->chain, &floor) && floor > WINDOW_BELOW ? floor - WINDOW_BELOW : 0;
+}
+
+void tracker_trim_window(struct tracker *tr)
+{
+	window_trim(&tr->window, tracker_window_from(tr));
 }
 
 /* The header of a branch's block that we know. */
@@ -378,6 +384,7 @@ static bool commit_blocks(struct tracker *tr, struct commit *c)
 		return false;
 	}
 	tr->obstacle.unproven = false;
+	tr->reads.trusted = tr->chain.trusted;
 	if (c->rolls_back)
 		after_rollback(tr, c, old_tip);
 	for (unsigned i = 0; i < c->applied; i++)

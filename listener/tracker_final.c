@@ -2,37 +2,63 @@
 
 #include "listener/settle.h"
 
-/* The highest block of ours that is at or below the tag, by hash. */
-static bool resolve_tag(struct tracker *tr, const struct hash32 *tag, uint64_t *height)
+static bool is_ours(const struct tracker *tr, uint64_t height, const struct hash32 *hash)
 {
-	uint64_t tip = window_tip_height(&tr->window);
-	const struct link *at = links_find(&tr->reads.links, tag);
-	const struct hash32 *ours;
+	const struct hash32 *ours = window_at(&tr->window, height);
 
-	while (at && at->height > tip + 1)
-		at = links_find(&tr->reads.links, &at->parent);
-	if (!at)
-		return false;
-	if (at->height == tip + 1) {
-		*height = tip;
-		return hash_eq(window_at(&tr->window, tip), &at->parent);
-	}
-	ours = window_at(&tr->window, at->height);
-	*height = at->height;
-	return ours && hash_eq(ours, &at->hash);
+	return ours && hash_eq(ours, hash);
 }
 
-/* The highest block at or below the believed tag of so many endpoints as must agree. */
-static bool agreed_tag(struct tracker *tr, unsigned tag, uint64_t *height)
+static bool set(uint64_t *out, uint64_t height)
+{
+	*out = height;
+	return true;
+}
+
+/* The highest block of ours that is at or below the block, by hash. */
+static bool resolve(const struct tracker *tr, const struct hash32 *hash, uint64_t *height)
+{
+	const struct link *at = links_find(&tr->reads.links, hash);
+
+	for (; at; at = links_find(&tr->reads.links, &at->parent)) {
+		if (is_ours(tr, at->height, &at->hash))
+			return set(height, at->height);
+		if (at->height && is_ours(tr, at->height - 1, &at->parent))
+			return set(height, at->height - 1);
+	}
+	return false;
+}
+
+/* So deep below the head that we follow that one endpoint's word will do; the tip may still be far below both. */
+static bool is_deep(const struct tracker *tr, const struct tag_reading *t)
+{
+	const struct head *head = reads_head(&tr->reads);
+	uint64_t top = head->verified ? head->height : window_tip_height(&tr->window);
+
+	return reads_agree(&tr->reads) > 1 || t->height + tr->config->tag_depth_blocks <= top;
+}
+
+/* What an endpoint says: its believed tag, or without one its head; NULL: nothing. */
+static const struct hash32 *said(const struct tracker *tr, const struct provider *p, enum tag tag)
+{
+	if (!provider_is_live(p))
+		return NULL;
+	if (tag == TAG_NONE)
+		return p->head.verified ? &p->head.hash : NULL;
+	return p->tags[tag].known && is_deep(tr, &p->tags[tag]) ? &p->tags[tag].hash : NULL;
+}
+
+/* The highest block that is at or below what so many endpoints say as must agree. */
+static bool agreed(const struct tracker *tr, enum tag tag, uint64_t *height)
 {
 	uint64_t heights[PROVIDERS_MAX], h;
 	unsigned count = 0, agree = reads_agree(&tr->reads);
 
 	for (unsigned i = 0; i < tr->reads.provider_count; i++) {
-		const struct provider *p = &tr->reads.providers[i];
+		const struct hash32 *hash = said(tr, &tr->reads.providers[i], tag);
 		unsigned at = count;
 
-		if (!provider_is_live(p) || !p->tags[tag].known || !resolve_tag(tr, &p->tags[tag].hash, &h))
+		if (!hash || !resolve(tr, hash, &h))
 			continue;
 		for (; at > 0 && heights[at - 1] < h; at--)
 			heights[at] = heights[at - 1];
@@ -42,15 +68,26 @@ static bool agreed_tag(struct tracker *tr, unsigned tag, uint64_t *height)
 	if (count < agree)
 		return false;
 	*height = heights[agree - 1];
-	return agree > 1 || *height + tr->config->tag_depth_blocks <= window_tip_height(&tr->window);
+	return true;
+}
+
+/* Where one endpoint will do it is the one whose chain we follow. */
+static uint64_t vouched_height(const struct tracker *tr)
+{
+	uint64_t height = window_tip_height(&tr->window);
+
+	if (reads_agree(&tr->reads) > 1 && !agreed(tr, TAG_NONE, &height))
+		height = 0;
+	return height;
 }
 
 struct finality_view tracker_view(struct tracker *tr)
 {
-	struct finality_view view = { .tip_height = window_tip_height(&tr->window) };
+	struct finality_view view = { .tip_height = window_tip_height(&tr->window),
+				      .vouched_height = vouched_height(tr) };
 
 	for (unsigned tag = TAG_SAFE; tag < TAGS; tag++)
-		view.known[tag] = agreed_tag(tr, tag, &view.height[tag]);
+		view.known[tag] = agreed(tr, (enum tag)tag, &view.height[tag]);
 	return view;
 }
 

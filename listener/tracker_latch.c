@@ -8,10 +8,10 @@
 bool tracker_said_twice(struct tracker *tr, struct claim *claim, const struct hash32 *what)
 {
 	if (!claim->said || !hash_eq(&claim->what, what)) {
-		*claim = (struct claim){ true, *what, tracker_now_ms(tr), tr->round };
+		*claim = (struct claim){ true, *what, tracker_steady_ms(tr), tr->round };
 		return false;
 	}
-	return tr->round != claim->round && tracker_now_ms(tr) - claim->since_ms >= tr->config->poll_ms;
+	return tr->round != claim->round && tracker_steady_ms(tr) - claim->since_ms >= tr->config->poll_ms;
 }
 
 static void list_settled_above(struct kv_txn *t, struct commit *c, struct chain_event *e,

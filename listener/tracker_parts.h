@@ -46,6 +46,7 @@ struct commit {
 	/* of a lookup */
 	uint64_t row;
 	struct tx_place too_old;	/* where it is, if below all hashes that we keep */
+	bool keeps_row;
 	bool has_body;
 
 	/* of late balances */
@@ -57,7 +58,9 @@ struct commit {
 	bool latch;
 };
 
+/* Wall clock, for stamps and beside block times; steady, for all else. */
 int64_t tracker_now_ms(const struct tracker *tr);
+int64_t tracker_steady_ms(const struct tracker *tr);
 /* Why nothing may settle now; told in the log when it changes. */
 enum tracker_trouble tracker_judge(struct tracker *tr);
 /* The turn's budget is used up: the rest follows in the next one, so that heads and requests are not starved. */
@@ -74,7 +77,8 @@ bool tracker_end_read(struct tracker *tr, struct kv_txn *t);
 bool tracker_is_accepted(const struct tracker *tr);
 /* The window is one block: where following begins. */
 void tracker_start_window(struct tracker *tr, uint64_t height, const struct hash32 *hash);
-/* Forget hashes far below the lowest watermark. */
+/* Hashes far below the lowest watermark are forgotten: those below this height, but for the tip's. */
+uint64_t tracker_window_from(const struct tracker *tr);
 void tracker_trim_window(struct tracker *tr);
 
 /* The verified body and the balances that its matches want, but those that are late; NULL: asked for.  @again: a block of ours, for late attempts. */
@@ -88,7 +92,7 @@ bool tracker_apply_next(struct tracker *tr, const struct hash32 *head, const str
 
 /* Make final what is final by now; true if anything was.  @current: the cursor has reached the head. */
 bool tracker_finalize(struct tracker *tr, bool current);
-/* One step of the first lookup; true if there may be another. */
+/* One step of the lookup at hand, or of the next one whose turn it is; true if there may be another. */
 bool tracker_look_up(struct tracker *tr);
 /* One step with balances that are late; true if there may be another. */
 bool tracker_read_late(struct tracker *tr);

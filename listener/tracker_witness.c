@@ -11,7 +11,8 @@ struct waiting {
 	struct late_balance late;
 };
 
-static struct waiting describe(struct kv_txn *t, const struct sighting_at *at, const struct sighting_row *s)
+static struct waiting describe(struct kv_txn *t, const struct tracker *tr, const struct sighting_at *at,
+			       const struct sighting_row *s)
 {
 	struct waiting w = { .height = at->height, .came = s->came, .went = s->went, .late.hash = s->block_hash };
 	struct witness *witness = &w.late.bw.witness;
@@ -24,6 +25,9 @@ static struct waiting describe(struct kv_txn *t, const struct sighting_at *at, c
 		w.late.bw.first = *witness;
 		w.late.bw.first.before = s->before;
 		w.late.bw.first.after = s->after;
+		/* As after a failure of the leader: another is asked, if there is one. */
+		w.late.bw.before.failures = w.late.bw.after.failures = 1;
+		w.late.bw.before.who = w.late.bw.after.who = tr->reads.leader;
 	}
 	return w;
 }
@@ -47,7 +51,7 @@ static size_t list_waiting(struct kv_txn *t, const struct tracker *tr, struct wa
 			kv_fail(t, E_CORRUPT);
 			break;
 		}
-		out[count] = describe(t, &at, &s);
+		out[count] = describe(t, tr, &at, &s);
 		for (i = 0; i < count && !is_same(&out[i], &out[count]); i++)
 			;
 		count += i == count;

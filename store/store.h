@@ -23,4 +23,7 @@ struct store_options {
 MUST_CHECK enum err store_open(const char *dir, const struct store_options *options,
 			       struct kv **out, struct complaint *why);
 
+/* A new store under TMPDIR that nobody else can open, and that is gone once it is closed, whatever ends us. */
+MUST_CHECK enum err store_open_passing(const struct store_options *options, struct kv **out, struct complaint *why);
+
 #endif

@@ -193,7 +193,7 @@ static void work_body(struct kv_txn *t, void *ctx)
 	gather_block(t, &w->in, &w->g);
 	w->match_s += now_s() - begun;
 	apply_block(t, &a, &w->body, &w->g);
-	view = (struct finality_view){ .tip_height = a.chain.tip_height };
+	view = (struct finality_view){ .tip_height = a.chain.tip_height, .vouched_height = a.chain.tip_height };
 	view.known[TAG_FINALIZED] = true;
 	view.height[TAG_FINALIZED] = a.chain.tip_height;
 	settle_raise(t, &a, &view);

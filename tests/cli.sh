@@ -61,7 +61,7 @@ done
 
 # Interrupted, a replay leaves no store behind.
 TMPDIR=$work sh -c "$tidemark replay fixtures/demo.tape | head -c 1" >/dev/null
-[ -z "$(find "$work" -maxdepth 1 -name 'tidemark-replay-*')" ] || complain "a temporary store is left"
+[ -z "$(find "$work" -maxdepth 1 -name 'tidemark-*')" ] || complain "a temporary store is left"
 
 # What the documents show.
 awk -v dir="$work" '/^```/ { inside = !inside; n += inside; next }

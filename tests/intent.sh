@@ -56,6 +56,17 @@ usage 'intent show: one word too many: b' intent show a b
 usage 'status: one word too many: now' status now
 usage 'chain accept: words are missing' chain accept
 
+# What is refused makes no store; what makes one says so.
+expect 2 "" 'tidemark: intent create -: standard input is empty; see "tidemark help"' intent create -
+expect 1 "" 'tidemark: payee: 4 hex digits, want 40 (E_INPUT)' intent create --chain 1 --token USDC --payee 0x2020 --amount 1
+expect 1 "" 'tidemark: --token: chain 1 has 0 tokens called DAI' intent create --chain 1 --token DAI --payee $shop --amount 1
+[ ! -e "$store" ] || complain "a refused intent made a store"
+expect 0 "pi_0 created" "tidemark: made a new store at $store" \
+	intent create --chain 1 --token USDC --payee $shop --amount 1 --id pi_0
+rm -rf "$store"
+expect 0 "pi_1 created" "tidemark: made a new store at $store" \
+	intent create --token $usdc --payee $shop --amount 12500000 --id pi_1 --chain 1
+
 # Created, with what a preset knows; once more is the same, with another field it is none.
 expect 0 "pi_1 created" "" intent create --chain 1 --token USDC --payee $shop --decimal-amount 12.50 --id pi_1
 expect 0 "pi_1 created" "" intent create --token $usdc --payee $shop --amount 12500000 --id pi_1 --chain 1
@@ -167,6 +178,20 @@ expect 1 "" "tidemark: chain: 5 is not configured (E_NOT_FOUND)" chain status --
 
 [ "$("$tidemark" events "$store" | wc -l)" -eq 8 ] || complain "the store has $("$tidemark" events "$store" | wc -l) events, want 8"
 "$tidemark" check "$store" >"$work/out" || complain "check: $(cat "$work/out")"
+
+# What was settled and taken back.
+"$tidemark" replay --store "$work/reversed" fixtures/review_suspended_floor.tape >/dev/null 2>&1
+"$tidemark" intent list --store "$work/reversed" | awk 'NR > 1 { print $1, $2, $3 }' >"$work/out"
+[ "$(cat "$work/out")" = "pi_small settled, reversed
+pi_large settled 7000000000" ] || complain "a reversed intent is listed as $(cat "$work/out")"
+
+# A word that may hold a key is not said.
+usage "run: bad option, or no value, at a URL" run http://user:secret@node/key
+usage "run: bad option, or no value, at a URL" run secret@node
+expect 2 "" 'tidemark: --listen: "a URL", want HOST:PORT' run --listen http://node/secret
+expect 2 "" 'tidemark: --listen: "a URL", want HOST:PORT' run --listen secret@node
+expect 2 "" 'tidemark: --listen: "node", want HOST:PORT' run --listen node
+
 for command in intent chain status; do
 	"$tidemark" help $command | grep -q -- --store || complain "help $command says nothing of --store"
 done

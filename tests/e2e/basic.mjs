@@ -1,7 +1,9 @@
 // The daemon as an operator meets it: signals, a second one, its event log over kills, health, a node away, commands.
+import crypto from 'node:crypto';
 import fs from 'node:fs';
+import http from 'node:http';
 import {
-	call, cases, chainConfig, checkEvents, command, Daemon, equal, folder, intent, Node, ok, sleep, until, Wire,
+	call, cases, chainConfig, checkEvents, command, Daemon, ends, equal, folder, intent, Node, ok, sleep, until, Wire,
 } from './lib.mjs';
 
 const slots = 2;
@@ -321,9 +323,82 @@ async function badConfig() {
 		const bad = new Daemon({ args: half });
 
 		bad.spawn();
-		equal((await bad.gone).code, 1, `exit code with ${half[0]} alone`);
+		equal((await bad.gone).code, 2, `exit code with ${half[0]} alone`);
 		equal(bad.complaints.length, 1, `complaints; ${bad.said.join(' | ')}`);
 	}
+}
+
+// An endpoint that says the path again: as no JSON, as an error, as the node's answers but for one method; on its
+// WebSocket as the refusal of a subscription.
+async function echo(node) {
+	const error = (id, path) => ({ jsonrpc: '2.0', id, error: { code: -32001, message: `project ${path} is over quota` } });
+	const answer = async (path, body) => {
+		const calls = [JSON.parse(body)].flat();
+
+		if (path.startsWith('/text'))
+			return `404 not found: ${path}`;
+		if (path.startsWith('/error') || calls.some(({ method }) => method === 'eth_getBlockReceipts'))
+			return JSON.stringify(calls.map(({ id }) => error(id, path)));
+		return (await fetch(node.url, { method: 'POST', body, headers: { 'content-type': 'application/json' } })).text();
+	};
+	const server = http.createServer(async (request, response) => {
+		let body = '';
+
+		for await (const part of request)
+			body += part;
+		const text = await answer(request.url, body || '{}').catch((problem) => String(problem));
+
+		response.writeHead(request.url.startsWith('/text') ? 404 : 200).end(body.startsWith('{') ? text.replace(/^\[|\]$/g, '') : text);
+	});
+
+	server.on('upgrade', (request, socket) => {
+		const key = request.headers['sec-websocket-key'] + '258EAFA5-E914-47DA-95CA-C5AB0DC85B11';
+		const text = Buffer.from(JSON.stringify(error(1, request.url)));
+
+		socket.on('error', () => {});
+		if (request.url.startsWith('/text')) {
+			socket.end(`HTTP/1.1 401 no ${request.url}\r\nContent-Length: ${request.url.length}\r\n\r\n${request.url}`);
+			return;
+		}
+		socket.write('HTTP/1.1 101 Switching Protocols\r\nUpgrade: websocket\r\nConnection: Upgrade\r\n' +
+			`Sec-WebSocket-Accept: ${crypto.createHash('sha1').update(key).digest('base64')}\r\n\r\n`);
+		socket.write(Buffer.concat([Buffer.from([0x81, 126, text.length >> 8, text.length & 255]), text]));
+	});
+	ends({ end: () => (server.closeAllConnections(), server.close()) });
+	await new Promise((done) => server.listen(0, '127.0.0.1', done));
+	return server.address().port;
+}
+
+// A key in a URL is nowhere to be read, whoever says it again.
+async function keys() {
+	const { node, daemon, chain, ask } = await begin();
+	const port = await echo(node);
+	const at = (scheme, kind) => `${scheme}://127.0.0.1:${port}/${kind}/SECRETkey`;
+	const shows = async (endpoint, more, saying) => {
+		daemon.configure([{ ...chain, endpoints: [endpoint] }]);
+		daemon.args = ['--config', daemon.config, '--verbose'];
+		await daemon.start();
+		await more();
+		await until(`"${saying}"`, () => daemon.said.some((line) => line.includes(saying)));
+		const where = ['--store', daemon.store];
+		const texts = [...daemon.said, ...daemon.out, ...(await Promise.all(['/v1/status', '/v1/chains', '/healthz', '/readyz']
+			.map((path) => daemon.ask('GET', path)))).map(JSON.stringify)];
+
+		for (const words of [['status'], ['status', '--json'], ['chain', 'status']])
+			texts.push(...Object.values(await command(...words, ...where)).map(String));
+		await daemon.stop();
+		for (const text of [...texts, ...daemon.said])
+			ok(!/secret/i.test(text), `the key is shown: ${text}`);
+	};
+
+	await daemon.stop();
+	await shows({ http: at('http', 'text'), ws: node.ws }, () => {}, "begin with '404 not found: /text/***'");
+	await shows({ http: at('http', 'error'), ws: node.ws }, () => {}, 'checking -> backing off');
+	await shows({ http: node.url, ws: at('ws', 'text') }, () => {}, 'socket failed host=127.0.0.1:' + port);
+	await shows({ http: at('http', 'most'), ws: at('ws', 'most') }, async () => {
+		await daemon.create(ask());
+		await node.mine(2);
+	}, 'why="project /most/*** is over quota"');
 }
 
 await cases({
@@ -340,4 +415,5 @@ await cases({
 	'the commands ask the daemon': () => commands(true),
 	'the commands ask the store': () => commands(false),
 	'a bad configuration is one line': badConfig,
+	'a key in a URL is not shown': keys,
 });

@@ -187,6 +187,7 @@ static void world_socket_close(struct loop *loop, struct loop_socket *socket)
 
 static const struct loop_ops world_ops = {
 	.now_ms = world_now_ms,
+	.steady_ms = world_now_ms,
 	.random = world_random,
 	.timer_set = world_timer_set,
 	.timer_cancel = world_timer_cancel,

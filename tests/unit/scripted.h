@@ -31,12 +31,16 @@ struct scripted_socket {
 
 struct scripted {
 	struct loop loop;		/* first: the world is its loop */
-	int64_t now_ms;
+	int64_t now_ms;			/* steady; the timers' */
+	int64_t set_by_ms;		/* the wall clock is ahead by */
 	uint64_t chance;		/* what random() gives */
 	struct loop_timer *timers;	/* soonest first */
 	struct loop_post *posts;	/* oldest first */
 	unsigned posted;		/* since the start */
 	struct scripted_socket sockets[SCRIPTED_SOCKETS];
+	/* Told of each; NULL: nobody is. */
+	void (*on_post)(struct scripted *w, struct loop_post *post);
+	void (*on_opening)(struct scripted *w, struct loop_socket *socket);
 };
 
 static inline struct scripted *scripted_of(struct loop *loop)
@@ -45,6 +49,11 @@ static inline struct scripted *scripted_of(struct loop *loop)
 }
 
 static inline int64_t scripted_now_ms(struct loop *loop)
+{
+	return scripted_of(loop)->now_ms + scripted_of(loop)->set_by_ms;
+}
+
+static inline int64_t scripted_steady_ms(struct loop *loop)
 {
 	return scripted_of(loop)->now_ms;
 }
@@ -87,6 +96,8 @@ static inline void scripted_post(struct loop *loop, struct loop_post *post)
 	post->next = NULL;
 	*at = post;
 	scripted_of(loop)->posted++;
+	if (scripted_of(loop)->on_post)
+		scripted_of(loop)->on_post(scripted_of(loop), post);
 }
 
 static inline void scripted_post_cancel(struct loop *loop, struct loop_post *post)
@@ -118,6 +129,8 @@ static inline void scripted_socket_open(struct loop *loop, struct loop_socket *s
 	s->socket = socket;
 	s->opening = true;
 	s->opens++;
+	if (scripted_of(loop)->on_opening)
+		scripted_of(loop)->on_opening(scripted_of(loop), socket);
 }
 
 static inline void scripted_socket_send(struct loop *loop, struct loop_socket *socket, struct slice text)
@@ -143,6 +156,7 @@ static inline void scripted_start(struct scripted *w)
 {
 	static const struct loop_ops ops = {
 		.now_ms = scripted_now_ms,
+		.steady_ms = scripted_steady_ms,
 		.random = scripted_random,
 		.timer_set = scripted_timer_set,
 		.timer_cancel = scripted_timer_cancel,
@@ -329,8 +343,8 @@ static inline char *scripted_copy(struct slice text)
 	return copy;
 }
 
-/* In the order in which the node is told them; their number is given. */
-static inline size_t scripted_forge(const char *scenario, struct scripted_block out[SCRIPTED_BLOCKS])
+/* At most @most, in the order in which the node is told them; their number is given. */
+static inline size_t scripted_forge_most(const char *scenario, struct scripted_block *out, size_t most)
 {
 	struct buf tape = { 0 };
 	struct complaint why;
@@ -346,12 +360,17 @@ static inline size_t scripted_forge(const char *scenario, struct scripted_block 
 			fail_msg("%s", why.text);
 		if (record.kind != TAPE_BLOCK)
 			continue;
-		assert_true(count < SCRIPTED_BLOCKS);
+		assert_true(count < most);
 		out[count++] = (struct scripted_block){ record.hash, record.height, scripted_copy(record.block),
 							scripted_copy(record.receipts) };
 	}
 	buf_free(&tape);
 	return count;
+}
+
+static inline size_t scripted_forge(const char *scenario, struct scripted_block out[SCRIPTED_BLOCKS])
+{
+	return scripted_forge_most(scenario, out, SCRIPTED_BLOCKS);
 }
 
 static inline void scripted_free_blocks(struct scripted_block *blocks, size_t count)

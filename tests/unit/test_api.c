@@ -464,7 +464,10 @@ static void test_unfollowed(void **state)
 	expect_error(f, 409, "POST", "/v1/chains/1/accept-unproven", "{\"hash\":\"" TX("cccc") "\"}", "E_REFUSED",
 		     "chain: no daemon follows chain 1");
 	assert_string_equal(ask(f, 503, "GET", "/healthz", ""), "{\"status\":\"trouble\",\"reasons\":[\"chain 1: latched at 9, ours "
-			    TX("bbbb") ", theirs " TX("cccc") "\",\"chain 1: not followed\"]}");
+			    TX("bbbb") ", theirs " TX("cccc") "\",\"chain 1: tier 0 is suspended at height 9: a reorg went "
+			    "below it; it settles nothing until an operator accepts\",\"chain 1: not followed\"]}");
+	expect_error(f, 422, "POST", "/v1/chains/1/accept", "{\"hash\":\"" TX("bbbb") "\"}", "E_REFUSED",
+		     "hash: the block is ours, of the branch that the endpoints deny; name a block of theirs");
 	/* What the operator says is kept for the daemon's next start. */
 	ask(f, 200, "POST", "/v1/chains/1/accept", "{\"hash\":\"" TX("cccc") "\"}");
 	assert_non_null(strstr(ask(f, 200, "GET", "/v1/chains/1", ""), "\"accepted\":\"" TX("cccc") "\""));
@@ -519,7 +522,7 @@ static void test_followed(void **state)
 	got = ask(f, 200, "GET", "/v1/chains/1", "");
 	assert_non_null(strstr(got, "\"endpoints\":[{\"host\":\"node.example:8545\",\"health\":\"connecting\","
 				    "\"why\":\"not connected yet\","
-				    "\"head\":null,\"syncing\":false,\"lies\":0,\"set_aside\":0}]"));
+				    "\"head\":null,\"last_failure\":null,\"syncing\":false,\"lies\":0,\"set_aside\":0}]"));
 	assert_null(strstr(got, "KEY"));
 	assert_null(strstr(got, "user"));
 	unfollow(f, &w);

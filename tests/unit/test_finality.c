@@ -153,6 +153,7 @@ static void test_heights(void **state)
 		struct finality_policy p = good(c->policy);
 		struct finality_view view = {
 			.tip_height = c->tip,
+			.vouched_height = c->tip,
 			.known = { [TAG_SAFE] = c->safe != NONE, [TAG_FINALIZED] = c->finalized != NONE },
 			.height = { [TAG_SAFE] = c->safe, [TAG_FINALIZED] = c->finalized },
 		};
@@ -169,7 +170,7 @@ static void test_heights(void **state)
 static void test_heights_of_tiers(void **state)
 {
 	struct finality_policy p = good("{\"tiers\":[{\"up_to\":\"1000\",\"depth\":3},{\"tag\":\"finalized\"}]}");
-	struct finality_view view = { .tip_height = 100 };
+	struct finality_view view = { .tip_height = 100, .vouched_height = 100 };
 	uint64_t height;
 
 	(void)state;

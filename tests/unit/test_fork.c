@@ -315,9 +315,14 @@ static void test_too_long(void **state)
 
 	(void)state;
 	our_chain(1, 10);
-	know_branch('b', 100, 99 + LINKS_MAX, 'z');
-	plan = plan_for('b', 99 + LINKS_MAX, NO_FLOOR);
+	know_branch('b', 70, 69 + LINKS_MAX, 'z');
+	plan = plan_for('b', 69 + LINKS_MAX, NO_FLOOR);
 	expect(&plan, PLAN_UNLINKED);
+	/* Far away it is not walked to its end, but fetched forward. */
+	know_branch('c', 100, 99 + LINKS_MAX, 'z');
+	plan = plan_for('c', 99 + LINKS_MAX, NO_FLOOR);
+	expect(&plan, PLAN_FORWARD);
+	assert_int_equal(plan.from, 11);
 }
 
 /* A header's number is its own word: a branch that jumps is none. */

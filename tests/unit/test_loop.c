@@ -154,12 +154,17 @@ static int64_t now_of(struct world *w)
 	return w->ops->now_ms(w->loop);
 }
 
+static int64_t steady_of(struct world *w)
+{
+	return w->ops->steady_ms(w->loop);
+}
+
 /* Until @count things arrived, or @ms passed; true if they did. */
 static bool run_for(struct world *w, unsigned count, int64_t ms)
 {
 	w->awaited = count;
 	w->guard = (struct loop_timer){ .fire = on_guard, .ctx = w };
-	CALL(w, timer_set, &w->guard, now_of(w) + ms);
+	CALL(w, timer_set, &w->guard, steady_of(w) + ms);
 	assert_int_equal(loop_real_run(w->loop), 0);
 	CALL(w, timer_cancel, &w->guard);
 	assert_false(w->unended);
@@ -936,7 +941,7 @@ struct tick {
 static void on_tick(struct loop_timer *t)
 {
 	struct tick *k = t->ctx;
-	int64_t late_ms = now_of(k->w) - t->at_ms;
+	int64_t late_ms = steady_of(k->w) - t->at_ms;
 
 	heard_of(k->w);
 	assert_false(t->set);
@@ -946,7 +951,7 @@ static void on_tick(struct loop_timer *t)
 	if (k->next)
 		assert_int_equal((*k->next)++, k->number);
 	if (k->period_ms)
-		CALL(k->w, timer_set, t, now_of(k->w) + k->period_ms);
+		CALL(k->w, timer_set, t, steady_of(k->w) + k->period_ms);
 	else
 		arrived(k->w);
 }
@@ -956,7 +961,7 @@ static void set_tick(struct world *w, struct tick *k, int64_t after_ms)
 	k->w = w;
 	k->timer.fire = on_tick;
 	k->timer.ctx = k;
-	CALL(w, timer_set, &k->timer, now_of(w) + after_ms);
+	CALL(w, timer_set, &k->timer, steady_of(w) + after_ms);
 }
 
 static void test_timers_in_order(void **state)
@@ -990,7 +995,7 @@ static void on_greedy(struct loop_timer *t)
 	struct world *w = t->ctx;
 
 	heard_of(w);
-	CALL(w, timer_set, t, now_of(w));
+	CALL(w, timer_set, t, steady_of(w));
 }
 
 static void test_greedy_timer(void **state)
@@ -999,7 +1004,7 @@ static void test_greedy_timer(void **state)
 	struct loop_timer greedy = { .fire = on_greedy, .ctx = w };
 	struct asked a = { .times = 0 };
 
-	CALL(w, timer_set, &greedy, now_of(w));
+	CALL(w, timer_set, &greedy, steady_of(w));
 	ask_one(w, &a, http("/echo"), "{}", 5000);
 	assert_int_equal(a.end, LOOP_ANSWERED);
 	CALL(w, timer_cancel, &greedy);
@@ -1113,7 +1118,7 @@ static void test_signal(void **state)
 	listen_to(&w, &h, ws("/echo"));
 	ask(&w, &a, http("/mute"), slice_of_text(""), 60000);
 	run(&w, 1);
-	CALL(&w, timer_set, &strike, now_of(&w) + 50);
+	CALL(&w, timer_set, &strike, steady_of(&w) + 50);
 	start_ms = steady_ms();
 	assert_int_equal(loop_real_run(w.loop), SIGTERM);
 	assert_true(steady_ms() - start_ms < 1000);
@@ -1361,7 +1366,7 @@ static void on_client(struct loop_timer *t)
 	if (c->ready)
 		loop_real_stop(c->w->loop);
 	else
-		CALL(c->w, timer_set, t, now_of(c->w) + (c->to_send.len ? 0 : 1));
+		CALL(c->w, timer_set, t, steady_of(c->w) + (c->to_send.len ? 0 : 1));
 }
 
 /* Send it and run until what it is told is @awaited. */
@@ -1371,7 +1376,7 @@ static bool talk(struct client *c, struct slice bytes, const char *awaited)
 	c->awaited = awaited;
 	c->ready = false;
 	c->timer = (struct loop_timer){ .fire = on_client, .ctx = c };
-	CALL(c->w, timer_set, &c->timer, now_of(c->w));
+	CALL(c->w, timer_set, &c->timer, steady_of(c->w));
 	run_for(c->w, 1000000, PATIENCE_MS);
 	CALL(c->w, timer_cancel, &c->timer);
 	return c->ready;

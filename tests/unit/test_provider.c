@@ -5,6 +5,7 @@
  */
 #include "common/log.h"
 #include "listener/provider.h"
+#include "tests/unit/logged.h"
 #include "tests/unit/scripted.h"
 
 #define GOLDEN "fixtures/golden/health.golden"
@@ -498,11 +499,31 @@ static void test_no_subscription(void **state)
 	assert_int_equal(f->p.head.height, 0x64 + 9);
 }
 
+/* What its socket says again of either URL's key. */
+static void test_keys(void **state)
+{
+	struct fixture *f = *state;
+	struct logged l;
+
+	go_live(f);
+	f->p.at = (struct endpoint_urls){ "http://node/SECRET1", "ws://node/SECRET2" };
+	l = logged_begin(LOG_ODD);
+	scripted_say(&f->w, WS, "{\"id\":1,\"error\":{\"code\":-1,\"message\":\"SECRET1 and /SECRET2 are over quota\"}}");
+	scripted_say(&f->w, WS, "bad key SECRET2 or SECRET1");
+	logged_expect(&l, "odd: endpoint=0 subscription refused: heads are only polled "
+			  "why=\"*** and /*** are over quota\"\n"
+			  "odd: endpoint=0 message refused why=\"no JSON value at byte 0; "
+			  "the answer's 26 bytes begin with 'bad key *** or ***'\"\n");
+}
+
 static void test_announced_before_reply(void **state)
 {
 	struct fixture *f = *state;
 
 	scripted_open(&f->w, WS);
+	scripted_announce(&f->w, WS, "\"0x65\"");
+	assert_int_equal(f->heads, 0);		/* not before it is known to be our chain */
+	answer_rest(f, HTTP);
 	scripted_announce(&f->w, WS, "\"0x65\"");
 	assert_int_equal(f->heads, 1);
 	assert_int_equal(f->p.head.height, 0x65);
@@ -656,7 +677,7 @@ int main(void)
 		TEST(test_check_again),
 		TEST(test_check_late), TEST(test_genesis_known), TEST(test_genesis_of_two),
 		TEST(test_socket_of_another_chain), TEST(test_quarantine), TEST(test_garbage), TEST(test_deaf),
-		TEST(test_no_subscription), TEST(test_announced_before_reply), TEST(test_reconnect),
+		TEST(test_no_subscription), TEST(test_keys), TEST(test_announced_before_reply), TEST(test_reconnect),
 		TEST(test_backoff), TEST(test_backoff_kept), TEST(test_ask_head_once), TEST(test_silent_with_heads),
 		TEST(test_lies), TEST(test_throttled),
 	};

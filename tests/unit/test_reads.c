@@ -950,6 +950,24 @@ static void test_witness_hedged(void **state)
 	assert_true(bw->witness.have);
 }
 
+/* One that pruned it is not the last word: the other is asked, and has it. */
+static void test_witness_gone_of_one(void **state)
+{
+	struct fixture *f = *state;
+	struct body_witness *bw = want_witness(f, 2);
+	struct u256 three = u256_from_u64(3);
+
+	give_error(f, A, block_text(f, B100), "{\"code\":4444,\"message\":\"pruned\"}");
+	assert_false(bw->gone);
+	assert_false(reads_witnesses(&f->r, body(f, B101)));
+	expect_asked(f, B, block_text(f, B100), 1);
+	give(f, B, block_text(f, B100), WORD("3"));
+	give(f, A, block_text(f, B101), WORD("5"));
+	assert_true(bw->witness.have);
+	assert_int_equal(u256_cmp(&bw->witness.before, &three), 0);
+	assert_true(reads_witnesses(&f->r, body(f, B101)));
+}
+
 /* State that is gone is not waited for, but the other call may still bring it. */
 static void test_witness_gone(void **state)
 {
@@ -1067,6 +1085,42 @@ static void test_tag_settles(void **state)
 	assert_true(tag_of(f, 0)->doubted);
 }
 
+/* Links forget what is long ago; what the tracker took stands. */
+static void test_tag_of_ours(void **state)
+{
+	struct window ours = { .count = 0 };
+	struct fixture *f = *state;
+
+	use_tags(f, 1, 384000);
+	for (unsigned i = B101; i <= B103; i++)
+		window_push(&ours, f->blocks[i].height, &f->blocks[i].hash);
+	f->r.ours = &ours;
+	assert_false(reads_tags(&f->r));
+	give(f, A, FINALIZED, f->blocks[B101].block);
+	assert_true(tag_of(f, 0)->doubted);
+	scripted_pass(&f->w, 384000);
+	announce(f, 0);
+	f->r.links.count = f->r.links.next = 0;
+	assert_false(reads_tags(&f->r));
+	give(f, A, FINALIZED, f->blocks[B103].block);
+	expect_tag(f, 0, B101);
+	/* One that is not ours, or is lower, begins anew. */
+	announce(f, 0);
+	assert_false(reads_tags(&f->r));
+	give(f, A, FINALIZED, f->blocks[B103].block);
+	for (unsigned i = 0; i < 2; i++) {
+		scripted_pass(&f->w, 384000);
+		announce(f, 0);
+		f->r.links.count = f->r.links.next = 0;
+		assert_false(reads_tags(&f->r));
+		give(f, A, FINALIZED, f->blocks[i ? B102 : C101].block);
+		expect_tag(f, 0, B101);
+		assert_true(hash_eq(&tag_of(f, 0)->newer, &f->blocks[i ? B102 : C101].hash));
+	}
+	window_free(&ours);
+	f->r.ours = NULL;
+}
+
 static void test_tag_of_two(void **state)
 {
 	struct fixture *f = *state;
@@ -1115,10 +1169,9 @@ static void test_tag_slow(void **state)
 	announce(f, 0);
 	assert_false(reads_tags(&f->r));
 	expect_asked(f, A, FINALIZED, 1);
+	/* Heads that come faster than answers do not keep us waiting: the answer under way will do. */
 	give(f, A, "\"id\":4", f->blocks[B103].block);
 	expect_tag(f, 0, B103);
-	assert_false(reads_tags(&f->r));
-	give(f, A, FINALIZED, f->blocks[B103].block);
 	assert_true(reads_tags(&f->r));
 	expect_quiet(f);
 }
@@ -1170,6 +1223,79 @@ static void test_floor(void **state)
 	assert_int_equal(reads_live(&f->r), 1);
 	assert_true(reads_floor(&f->r, 101, &f->blocks[B101].hash, 2, &vote));
 	assert_int_equal(vote.others, 0);
+}
+
+/* One that never says holds up nobody's vote for long; one alone is waited for. */
+static void test_floor_silent(void **state)
+{
+	struct fixture *f = *state;
+	struct floor_vote vote;
+
+	go_live(f, 2, B103);
+	for (uint64_t round = 1; round <= 4; round++) {
+		assert_false(reads_floor(&f->r, 101, &f->blocks[B101].hash, round, &vote));
+		give(f, A, "\"0x65\"", f->blocks[C101].block);
+		if (scripted_count(&f->w, B, "\"0x65\""))
+			give(f, B, "\"0x65\"", "null");
+		assert_false(reads_floor(&f->r, 101, &f->blocks[B101].hash, round, &vote));
+		assert_int_equal(vote.others, 1);
+		assert_int_equal(reads_live(&f->r), 2);
+		scripted_pass(&f->w, round < 4 ? 3000 : 1000);
+	}
+	assert_true(reads_floor(&f->r, 101, &f->blocks[B101].hash, 4, &vote));
+	assert_int_equal(vote.ours, 0);
+	assert_int_equal(vote.others, 1);
+	assert_int_equal(reads_live(&f->r), 1);
+	assert_string_equal(f->r.providers[1].why.text, "does not answer");
+	assert_int_equal(f->r.providers[1].set_aside, 1);
+	assert_int_equal(f->r.providers[1].floor.unanswered, 0);
+	for (uint64_t round = 5; round <= 15; round++) {
+		assert_false(reads_floor(&f->r, 101, &f->blocks[B101].hash, round, &vote));
+		if (scripted_count(&f->w, A, "\"0x65\""))
+			give(f, A, "\"0x65\"", "null");
+		scripted_pass(&f->w, 3000);
+	}
+	assert_int_equal(f->r.providers[0].set_aside, 0);
+}
+
+/* Nor is one set aside in fewer rounds, however long they are. */
+static void test_floor_silent_rounds(void **state)
+{
+	struct fixture *f = *state;
+	struct floor_vote vote;
+
+	go_live(f, 2, B103);
+	for (uint64_t round = 1; round <= 4; round++) {
+		assert_false(reads_floor(&f->r, 101, &f->blocks[B101].hash, round, &vote));
+		give(f, A, "\"0x65\"", f->blocks[B101].block);
+		if (scripted_count(&f->w, B, "\"0x65\""))
+			give(f, B, "\"0x65\"", "null");
+		assert_int_equal(reads_floor(&f->r, 101, &f->blocks[B101].hash, round, &vote), round == 4);
+		assert_int_equal(vote.ours, 1);
+		assert_int_equal(reads_live(&f->r), round == 4 ? 1 : 2);
+		if (scripted_count(&f->w, B, "\"0x65\""))
+			give(f, B, "\"0x65\"", "null");
+		scripted_pass(&f->w, 60000);
+	}
+}
+
+/* Questions that lie far apart are no silence. */
+static void test_floor_rounds_apart(void **state)
+{
+	struct fixture *f = *state;
+	struct floor_vote vote;
+
+	go_live(f, 2, B103);
+	for (uint64_t round = 1; round <= 41; round += 10) {
+		assert_false(reads_floor(&f->r, 101, &f->blocks[B101].hash, round, &vote));
+		give(f, A, "\"0x65\"", f->blocks[B101].block);
+		if (scripted_count(&f->w, B, "\"0x65\""))
+			give(f, B, "\"0x65\"", "null");
+		assert_false(reads_floor(&f->r, 101, &f->blocks[B101].hash, round, &vote));
+		assert_int_equal(vote.ours, 1);
+		scripted_pass(&f->w, 60000);
+	}
+	assert_int_equal(reads_live(&f->r), 2);
 }
 
 /* Nobody is live: nobody says anything. */
@@ -1227,58 +1353,148 @@ static void test_floor_throttled(void **state)
 
 /* Where a transaction is. */
 
-static void test_tx(void **state)
+static const struct hash32 sevens = { { 7, 7, 7 } };
+
+static enum tx_answer ask_tx(struct fixture *f)
 {
-	struct fixture *f = *state;
-	struct hash32 hash;
 	struct tx_place place;
 
-	go_live(f, 2, B103);
-	memset(&hash, 7, sizeof(hash));
-	assert_false(reads_tx(&f->r, &hash, &place));
-	assert_false(reads_tx(&f->r, &hash, &place));
-	expect_asked(f, NULL, RECEIPT, 1);
-	give(f, A, RECEIPT, single(f, 1));
-	assert_true(reads_tx(&f->r, &hash, &place));
+	return reads_tx(&f->r, &sevens, 103, &place);
+}
+
+static void expect_b101(struct fixture *f)
+{
+	struct tx_place place;
+
+	assert_int_equal(reads_tx(&f->r, &sevens, 103, &place), TX_MINED);
+	assert_true(hash_eq(&place.tx_hash, &sevens));
 	assert_true(place.mined);
 	assert_int_equal(place.height, 101);
 	assert_true(hash_eq(&place.block_hash, &f->blocks[B101].hash));
-	/* Each asking is a new one; null is an answer, an error or half a receipt is none. */
-	assert_false(reads_tx(&f->r, &hash, &place));
+}
+
+static void test_tx(void **state)
+{
+	struct fixture *f = *state;
+
+	go_live(f, 2, B103);
+	assert_int_equal(ask_tx(f), TX_ASKED);
+	assert_int_equal(ask_tx(f), TX_ASKED);
+	expect_asked(f, NULL, RECEIPT, 1);
+	give(f, A, RECEIPT, single(f, 1));
+	expect_b101(f);
+	expect_b101(f);
+	expect_quiet(f);
+	/* A new question is asked anew; an error or half a receipt is no answer, and the next one is asked. */
+	reads_tx_forget(&f->r);
+	assert_int_equal(ask_tx(f), TX_ASKED);
 	give_error(f, A, RECEIPT, NOT_YET);
-	assert_false(reads_tx(&f->r, &hash, &place));
+	assert_int_equal(ask_tx(f), TX_ASKED);
 	give(f, B, RECEIPT, "{\"blockNumber\":null}");
-	assert_false(reads_tx(&f->r, &hash, &place));
-	give(f, A, RECEIPT, "null");
-	assert_true(reads_tx(&f->r, &hash, &place));
-	assert_false(place.mined);
+	assert_int_equal(ask_tx(f), TX_ASKED);
+	give(f, A, RECEIPT, single(f, 1));
+	expect_b101(f);
 	assert_int_equal(reads_live(&f->r), 2);
 }
 
-/* The good answer of two stands, and another transaction's is not taken for it. */
+/* A node may keep no index: null is "none" only when every endpoint said it. */
+static void test_tx_null(void **state)
+{
+	struct fixture *f = *state;
+
+	go_live(f, 2, B103);
+	assert_int_equal(ask_tx(f), TX_ASKED);
+	give(f, A, RECEIPT, "null");
+	assert_int_equal(ask_tx(f), TX_ASKED);
+	give(f, B, RECEIPT, single(f, 1));
+	expect_b101(f);
+	reads_tx_forget(&f->r);
+	assert_int_equal(ask_tx(f), TX_ASKED);
+	give(f, A, RECEIPT, "null");
+	assert_int_equal(ask_tx(f), TX_ASKED);
+	give(f, B, RECEIPT, "null");
+	assert_int_equal(ask_tx(f), TX_NONE);
+	expect_quiet(f);
+	/* One that is not live says nothing. */
+	reads_tx_forget(&f->r);
+	scripted_hang_up(&f->w, "ws://b");
+	assert_int_equal(ask_tx(f), TX_ASKED);
+	give(f, A, RECEIPT, "null");
+	assert_int_equal(ask_tx(f), TX_UNSURE);
+	assert_false(reads_tx_is_gone(&f->r));
+	expect_quiet(f);
+}
+
+/* Its null tells of no block that it does not have, so it is asked when its head is there; a block above the tip is none yet. */
+static void test_tx_below_tip(void **state)
+{
+	struct fixture *f = *state;
+	struct tx_place place;
+
+	go_live(f, 2, B101);
+	scripted_announce(&f->w, "ws://b", f->blocks[B102].block);
+	assert_int_equal(reads_tx(&f->r, &sevens, 102, &place), TX_ASKED);
+	expect_asked(f, B, RECEIPT, 1);
+	give(f, B, RECEIPT, "null");
+	assert_int_equal(reads_tx(&f->r, &sevens, 102, &place), TX_ASKED);
+	expect_quiet(f);
+	scripted_announce(&f->w, "ws://a", f->blocks[B103].block);
+	assert_int_equal(reads_tx(&f->r, &sevens, 103, &place), TX_ASKED);
+	give(f, A, RECEIPT, "{\"blockNumber\":\"0x67\",\"blockHash\":"
+			    "\"0x0101010101010101010101010101010101010101010101010101010101010101\"}");
+	assert_int_equal(reads_tx(&f->r, &sevens, 103, &place), TX_NONE);
+	expect_quiet(f);
+}
+
+/* What is gone, fails time and again or does not hold is not known; each endpoint is asked. */
+static void test_tx_unsure(void **state)
+{
+	struct fixture *f = *state;
+
+	go_live(f, 2, B103);
+	assert_int_equal(ask_tx(f), TX_ASKED);
+	give_error(f, A, RECEIPT, "{\"code\":4444,\"message\":\"pruned history unavailable\"}");
+	assert_int_equal(ask_tx(f), TX_ASKED);
+	give_error(f, B, RECEIPT, "{\"code\":4444,\"message\":\"pruned history unavailable\"}");
+	assert_int_equal(ask_tx(f), TX_UNSURE);
+	assert_true(reads_tx_is_gone(&f->r));
+	reads_tx_forget(&f->r);
+	assert_int_equal(ask_tx(f), TX_ASKED);
+	give(f, A, RECEIPT, single(f, 1));
+	expect_b101(f);
+	reads_tx_refuse(&f->r);
+	for (int i = 0; i < 3; i++) {
+		assert_int_equal(ask_tx(f), TX_ASKED);
+		give_error(f, B, RECEIPT, NO_METHOD);
+	}
+	assert_int_equal(ask_tx(f), TX_UNSURE);
+	assert_false(reads_tx_is_gone(&f->r));
+	expect_quiet(f);
+}
+
+/* Beside a slow one the next is asked; a late answer to another question is none to this one. */
 static void test_tx_hedged(void **state)
 {
 	struct fixture *f = *state;
-	struct hash32 hash, other;
+	struct hash32 other;
 	struct tx_place place;
 
 	go_live(f, 2, B103);
-	memset(&hash, 7, sizeof(hash));
 	memset(&other, 8, sizeof(other));
-	assert_false(reads_tx(&f->r, &hash, &place));
+	assert_int_equal(ask_tx(f), TX_ASKED);
 	scripted_pass(&f->w, 250);
-	assert_false(reads_tx(&f->r, &hash, &place));
+	assert_int_equal(ask_tx(f), TX_ASKED);
 	give(f, B, RECEIPT, single(f, 1));
 	lose(f, A, RECEIPT);
-	assert_true(reads_tx(&f->r, &hash, &place));
-	assert_true(place.mined);
-	assert_false(reads_tx(&f->r, &hash, &place));
-	assert_false(reads_tx(&f->r, &other, &place));
+	expect_b101(f);
+	reads_tx_forget(&f->r);
+	assert_int_equal(ask_tx(f), TX_ASKED);
+	assert_int_equal(reads_tx(&f->r, &other, 103, &place), TX_ASKED);
 	give(f, A, "070707", "null");
-	assert_false(reads_tx(&f->r, &other, &place));
 	give(f, A, "080808", single(f, 1));
-	assert_true(reads_tx(&f->r, &other, &place));
-	assert_true(place.mined);
+	assert_int_equal(reads_tx(&f->r, &other, 103, &place), TX_MINED);
+	assert_true(hash_eq(&place.tx_hash, &other));
+	assert_int_equal(place.height, 101);
 }
 
 /* Who leads. */
@@ -1307,6 +1523,42 @@ static void test_leader(void **state)
 	assert_int_equal(f->r.leader, 0);
 }
 
+/* A head of which the ancestry is not known makes nobody old; it is tried once. */
+static void test_leader_unlinked(void **state)
+{
+	struct scripted_block far[2];
+	struct window ours = { .count = 0 };
+	struct fixture *f = *state;
+
+	assert_int_equal(scripted_forge_most("start 5000\n"
+		"token USDC 0xa0b86991c6218b36c1d19d4a2e9eb0ce3606eb48 6\nblock w5000\nblock w5001\nhead w5001\n", far, 2), 2);
+	go_live(f, 2, B103);
+	window_push(&ours, 103, &f->blocks[B103].hash);
+	f->r.ours = &ours;
+	scripted_announce(&f->w, "ws://b", far[1].block);
+	reads_poll(&f->r);
+	assert_int_equal(f->r.leader, 1);
+	assert_int_equal(reads_live(&f->r), 2);
+	/* Three times at once and once more each, after a back-off: nobody has its parent. */
+	for (unsigned i = 0; i < 5; i++) {
+		assert_false(reads_distrust_head(&f->r, &far[0].hash));
+		scripted_pass(&f->w, 2000);
+		reads_ask_header(&f->r, &far[0].hash);
+		give(f, i % 2 ? A : B, BY_HASH, "null");
+	}
+	assert_true(reads_distrust_head(&f->r, &far[0].hash));
+	assert_int_equal(f->r.leader, 0);
+	assert_string_equal(f->r.providers[1].why.text, "answers do not hold");
+	assert_int_equal(f->r.providers[1].set_aside, 1);
+	/* Nor is the one that is left: it has none to follow in its place. */
+	assert_false(reads_distrust_head(&f->r, &far[0].hash));
+	assert_int_equal(f->r.providers[0].set_aside, 0);
+	scripted_cancel(&f->w);
+	scripted_free_blocks(far, 2);
+	window_free(&ours);
+	f->r.ours = NULL;
+}
+
 #define TEST(name) cmocka_unit_test_setup_teardown(name, set_up, tear_down)
 
 int main(void)
@@ -1320,9 +1572,12 @@ int main(void)
 		TEST(test_trusted), TEST(test_logs), TEST(test_one_has_the_method), TEST(test_method_is_there),
 		TEST(test_no_logs), TEST(test_logs_refused), TEST(test_singles), TEST(test_single_null),
 		TEST(test_single_wrong), TEST(test_singles_after_hedged_logs), TEST(test_singles_lost),
-		TEST(test_witness_hedged), TEST(test_witness_gone), TEST(test_tag_at_once),
-		TEST(test_tag_unknown), TEST(test_tag_settles), TEST(test_tag_of_two), TEST(test_tag_slow),
-		TEST(test_tag_throttled), TEST(test_floor), TEST(test_floor_of_none), TEST(test_floor_late),
+		TEST(test_witness_hedged), TEST(test_witness_gone_of_one), TEST(test_witness_gone), TEST(test_tag_at_once),
+		TEST(test_tag_unknown), TEST(test_tag_settles), TEST(test_tag_of_ours), TEST(test_tag_of_two), TEST(test_tag_slow),
+		TEST(test_tag_throttled), TEST(test_floor), TEST(test_floor_silent), TEST(test_floor_silent_rounds), TEST(test_floor_rounds_apart), TEST(test_leader_unlinked), TEST(test_floor_of_none), TEST(test_floor_late),
+		TEST(test_floor_throttled), TEST(test_tx), TEST(test_tx_null), TEST(test_leader),
+		TEST(test_floor_throttled), TEST(test_tx), TEST(test_tx_below_tip), TEST(test_leader),
+		TEST(test_floor_throttled), TEST(test_tx), TEST(test_tx_unsure), TEST(test_leader),
 		TEST(test_floor_throttled), TEST(test_tx), TEST(test_tx_hedged), TEST(test_leader),
 	};
 

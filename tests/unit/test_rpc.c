@@ -3,6 +3,7 @@
  */
 #include "common/log.h"
 #include "listener/rpc.h"
+#include "tests/unit/logged.h"
 #include "tests/unit/scripted.h"
 
 #define URL "http://node"
@@ -451,6 +452,73 @@ static void test_silences(void **state)
 	assert_int_equal(f->rpc.silences, 0);
 }
 
+/* More than are under way at a time. */
+
+#define ASKED (2 * RPC_POSTS_MAX + 3)
+
+static void ask_many(struct fixture *f)
+{
+	rpc_hold(&f->rpc);
+	for (unsigned i = 1; i <= ASKED; i++)
+		ask(f, i);
+	rpc_release(&f->rpc);
+	assert_int_equal(f->w.posted, RPC_POSTS_MAX);
+}
+
+/* One more for each that ends, in their order; its time runs from when it is sent. */
+static void test_many(void **state)
+{
+	struct fixture *f = *state;
+
+	f->rpc.batch_max = 1;
+	ask_many(f);
+	for (unsigned i = 1; i <= ASKED; i++) {
+		unsigned posted = i + RPC_POSTS_MAX < ASKED ? i + RPC_POSTS_MAX : ASKED;
+
+		scripted_pass(&f->w, 1);
+		scripted_reply(&f->w, f->w.posts, "result", "1");
+		assert_int_equal(f->told[i - 1].number, i);
+		assert_int_equal(f->w.posted, posted);
+	}
+	assert_int_equal(f->count, ASKED);
+	assert_true(f->rpc.trip_ms <= RPC_POSTS_MAX);
+}
+
+/* Those that wait end with it, once each, and are never sent. */
+static void test_many_end(void **state)
+{
+	static const struct {
+		enum loop_end end;
+		int status;
+		unsigned retry_after_s;
+		enum rpc_outcome outcome;
+		unsigned silences;
+	} rows[] = {
+		{ LOOP_CANCELED, 0, 0, RPC_CANCELED, 0 },
+		{ LOOP_TIMED_OUT, 0, 0, RPC_FAILED, 1 },
+		{ LOOP_UNREACHABLE, 0, 0, RPC_FAILED, 1 },
+		{ LOOP_ANSWERED, 429, 5, RPC_ERROR, 0 },
+	};
+	struct fixture *f = *state;
+
+	for (unsigned i = 0; i < ARRAY_SIZE(rows); i++) {
+		f->rpc = (struct rpc){ .loop = &f->w.loop, .url = URL, .timeout_ms = 1000, .batch_max = 1 };
+		f->w.posted = f->count = 0;
+		ask_many(f);
+		f->w.posts->retry_after_s = rows[i].retry_after_s;
+		scripted_end(&f->w, f->w.posts, rows[i].end, rows[i].status, slice_of_text(""));
+		assert_int_equal(f->count, ASKED - RPC_POSTS_MAX + 1);
+		for (unsigned k = 0; k < f->count; k++) {
+			assert_int_equal(f->told[k].number, k ? k + RPC_POSTS_MAX : 1);
+			assert_int_equal(f->told[k].outcome, rows[i].outcome);
+		}
+		assert_int_equal(f->rpc.silences, rows[i].silences);
+		assert_int_equal(f->w.posted, RPC_POSTS_MAX);
+		scripted_cancel(&f->w);
+		assert_int_equal(f->count, ASKED);
+	}
+}
+
 /* Errors. */
 
 static void test_meanings(void **state)
@@ -460,7 +528,11 @@ static void test_meanings(void **state)
 		const char *message;
 		bool no_method, gone;
 	} cases[] = {
-		{ -32601, "the method eth_getBlockReceipts does not exist/is not available", true, true },
+		{ -32601, "the method eth_getBlockReceipts does not exist/is not available", true, false },
+		{ -32601, "the method eth_call is not available", true, false },
+		{ -32000, "state 0x7 is not available", false, true },
+		{ -32000, "historical state not available in path scheme yet", false, true },
+		{ -32001, "pending block is not available", false, false },
 		{ -32601, "Method not found", true, false },
 		{ -32600, "Unsupported method: eth_getBlockReceipts", true, false },
 		{ -32004, "method not supported", true, false },
@@ -486,6 +558,35 @@ static void test_meanings(void **state)
 	}
 }
 
+/* The URL's key, said again by who was asked: an error's words, a body that is no answer, one of a batch. */
+static void test_keys(void **state)
+{
+	struct fixture *f = *state;
+	struct logged l;
+
+	f->rpc.url = "http://node/v1/SECRET/pruned?key=method";
+	ask(f, 1);
+	scripted_answer(&f->w, f->w.posts, 200, "{\"id\":1,\"error\":{\"code\":-1,\"message\":\"\\/v1\\/SECRET over quota\"}}");
+	expect(f, 0, 1, RPC_ERROR, "/v1/*** over quota");
+	ask(f, 2);
+	l = logged_begin(LOG_ODD);
+	scripted_answer(&f->w, f->w.posts, 404, "404 not found: /v1/SECRET/pruned");
+	logged_expect(&l, "odd: answer refused method=m status=404 why=\"not an object at byte 0; "
+			  "the answer's 32 bytes begin with '404 not found: /v1/***/***'\"\n");
+	expect(f, 1, 2, RPC_FAILED, "");
+	rpc_hold(&f->rpc);
+	ask(f, 3);
+	ask(f, 4);
+	rpc_release(&f->rpc);
+	scripted_answer(&f->w, f->w.posts, 200,
+			"[{\"id\":3,\"error\":{\"code\":-32000,\"message\":\"block pruned\"}},"
+			"{\"id\":4,\"error\":{\"code\":-32000,\"message\":\"no such Method: not found\"}}]");
+	expect(f, 2, 3, RPC_ERROR, "block ***");
+	assert_int_equal(f->told[2].code, 4444);
+	expect(f, 3, 4, RPC_ERROR, "no such ***: not found");
+	assert_int_equal(f->told[3].code, -32601);
+}
+
 #define TEST(name) cmocka_unit_test_setup_teardown(name, set_up, tear_down)
 
 int main(void)
@@ -494,7 +595,8 @@ int main(void)
 		TEST(test_singles), TEST(test_single_ends), TEST(test_batch_reversed), TEST(test_batch_odd),
 		TEST(test_batch_cut), TEST(test_batch_refused), TEST(test_batch_refused_twice),
 		TEST(test_batch_failed), TEST(test_batch_throttled), TEST(test_batch_splits), TEST(test_hold),
-		TEST(test_retry_after), TEST(test_round_trip), TEST(test_silences), TEST(test_meanings),
+		TEST(test_retry_after), TEST(test_round_trip), TEST(test_silences), TEST(test_many),
+		TEST(test_many_end), TEST(test_meanings), TEST(test_keys),
 	};
 
 	log_set_level(LOG_BROKEN);

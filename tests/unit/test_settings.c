@@ -385,6 +385,12 @@ static void test_check(void **state)
 	expect_run(&s, "the chain: endpoint 2: the URL for the WebSocket begins otherwise, want ws:// or wss://");
 	c->endpoints[1] = (struct endpoint_urls){ "http://a/KEY", "ws://b/KEY" };
 	expect_run(&s, "the chain: endpoints 1 and 2 are the same");
+	c->endpoints[1] = (struct endpoint_urls){ "http://A:80/KEY", "ws://b/KEY" };
+	expect_run(&s, "the chain: endpoints 1 and 2 are the same");
+	c->endpoints[1] = (struct endpoint_urls){ "http://b/KEY", "ws://A:80/KEY" };
+	expect_run(&s, "the chain: endpoints 1 and 2 are the same");
+	c->endpoints[1] = (struct endpoint_urls){ "http://a/key", "ws://a:81/KEY" };
+	expect_run(&s, NULL);
 	c->endpoints[1] = (struct endpoint_urls){ "http://b/KEY", "ws://b/KEY" };
 	expect_run(&s, NULL);
 	c->config.chain_id = 5;

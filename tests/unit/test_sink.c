@@ -11,6 +11,7 @@
 #include <fcntl.h>
 #include <signal.h>
 #include <sys/resource.h>
+#include <sys/socket.h>
 #include <sys/stat.h>
 
 /* A store with events, and a file beside it. */
@@ -527,31 +528,137 @@ static size_t drain(int fd, struct buf *out)
 	return got > 0 ? (size_t)got : 0;
 }
 
-/* A pipe that takes a part of a line gets the rest of it with the next write. */
-static void test_slow_pipe(void **state)
+static void ring(int number)
+{
+	static const char text[] = "blocked in a full pipe\n";
+
+	(void)number;
+	(void)!write(STDERR_FILENO, text, sizeof(text) - 1);
+	_exit(1);
+}
+
+/* Of a full pipe that nobody reads: how much it took, and that it was not waited for. */
+static void fill(struct place *p, int end, struct buf *got)
+{
+	enum err err[3];
+	bool waits[3];
+
+	signal(SIGALRM, ring);
+	alarm(20);
+	err[0] = sink_write(p->sink);
+	waits[0] = sink_is_waiting(p->sink);
+	make_events(p, 1);
+	err[1] = sink_write(p->sink);
+	waits[1] = sink_is_waiting(p->sink);
+	err[2] = sink_finish(p->sink);
+	waits[2] = sink_is_waiting(p->sink);
+	alarm(0);
+	for (size_t i = 0; i < ARRAY_SIZE(err); i++) {
+		assert_int_equal(err[i], OK);
+		assert_true(waits[i]);
+	}
+	while (drain(end, got))
+		;
+	assert_int_equal(got->data[got->len - 1], '\n');
+}
+
+/* A pipe whose reader pauses gets the rest later, whole and in order; what shares it still waits for it. */
+static void full_pipe(struct place *p, int ends[2])
+{
+	struct buf want, got = { 0 };
+	struct stdout_kept k;
+	int shared = dup(ends[1]), flags = fcntl(ends[1], F_GETFL);
+	unsigned writes = 0;
+
+	assert_int_equal(fcntl(ends[0], F_SETFL, O_NONBLOCK), 0);
+	make_events(p, 400);
+	k = redirect(ends[1]);
+	open_sink(p, "-");
+	fill(p, ends[0], &got);
+	for (bool waits = true; waits; writes++) {
+		assert_int_equal(sink_write(p->sink), OK);
+		waits = sink_is_waiting(p->sink);
+		while (drain(ends[0], &got))
+			;
+	}
+	restore(k);
+	assert_int_equal(fcntl(shared, F_GETFL), flags);
+	close(shared);
+	close(ends[0]);
+	want = lines_of(p, 1, 401);
+	assert_true(writes > 1);
+	expect_same(want, got);
+}
+
+static void test_full_pipe(void **state)
+{
+	int ends[2];
+
+	assert_int_equal(pipe(ends), 0);
+	full_pipe(*state, ends);
+}
+
+/* The one that gave it to us made it so. */
+static void test_full_pipe_unblocked(void **state)
+{
+	int ends[2];
+
+	assert_int_equal(pipe(ends), 0);
+	assert_int_equal(fcntl(ends[1], F_SETFL, O_NONBLOCK), 0);
+	full_pipe(*state, ends);
+}
+
+/* Of a socket there is no descriptor of our own. */
+static void test_full_socket(void **state)
+{
+	int ends[2];
+
+	assert_int_equal(socketpair(AF_UNIX, SOCK_STREAM, 0, ends), 0);
+	full_pipe(*state, ends);
+}
+
+#define LONG_EVENTS 2
+#define LONG_BYTES 50000
+
+static void long_body(struct kv_txn *t, void *ctx)
+{
+	struct buf body = { 0 };
+
+	(void)ctx;
+	memset(buf_extend(&body, LONG_BYTES), 'x', LONG_BYTES);
+	for (unsigned i = 0; i < LONG_EVENTS; i++) {
+		struct key key = key_u64(number_next(t, "event"));
+
+		kv_add(t, T_EVENT, key_slice(&key), buf_slice(&body));
+	}
+	buf_free(&body);
+}
+
+/* A line longer than a pipe takes at once goes on in its middle. */
+static void test_long_line(void **state)
 {
 	struct place *p = *state;
 	struct buf want, got = { 0 };
-	unsigned refused = 0;
 	struct stdout_kept k;
+	bool waits;
 	int ends[2];
 
-	make_events(p, 400);
-	want = lines_of(p, 1, 400);
+	assert_int_equal(kv_write(p->w.kv, long_body, NULL), OK);
 	assert_int_equal(pipe(ends), 0);
 	assert_int_equal(fcntl(ends[0], F_SETFL, O_NONBLOCK), 0);
-	assert_int_equal(fcntl(ends[1], F_SETFL, O_NONBLOCK), 0);
 	k = redirect(ends[1]);
 	open_sink(p, "-");
-	while (sink_write(p->sink)) {
-		refused++;
-		drain(ends[0], &got);
-	}
+	assert_int_equal(sink_write(p->sink), OK);
+	waits = sink_is_waiting(p->sink);
+	while (drain(ends[0], &got))
+		;
+	assert_int_equal(sink_write(p->sink), OK);
 	restore(k);
 	while (drain(ends[0], &got))
 		;
 	close(ends[0]);
-	assert_true(refused > 0);
+	want = lines_of(p, 1, LONG_EVENTS);
+	assert_true(waits);
 	expect_same(want, got);
 }
 
@@ -619,7 +726,10 @@ int main(void)
 		CASE(test_replaced),
 		CASE(test_put_back),
 		CASE(test_pipe),
-		CASE(test_slow_pipe),
+		CASE(test_full_pipe),
+		CASE(test_full_pipe_unblocked),
+		CASE(test_full_socket),
+		CASE(test_long_line),
 		CASE(test_stdout_appended),
 		CASE(test_stdout_mixed),
 	};
