@@ -86,7 +86,7 @@ test-deps:
 check-source: check-layers check-order check-calls
 
 # common <- store <- listener; the pure files take no store, loop, log or clock; libraries are caged.
-PURE := reader codec reply verify fork finality match http
+PURE := reader codec reply verify fork finality match http url secret
 SOURCES := $(wildcard common/*.[ch] store/*.[ch] listener/*.[ch])
 check-layers:
 	@! grep -l '<lmdb.h>' $(SOURCES) | grep -v '^store/kv.c$$'

@@ -20,20 +20,38 @@ const char *plan_name(enum plan_kind kind)
 	return plan_names[kind];
 }
 
+static unsigned part_of(const struct hash32 *hash)
+{
+	return (hash->b[0] | (unsigned)hash->b[1] << 8) % LINKS_MAX;
+}
+
 const struct link *links_find(const struct links *l, const struct hash32 *hash)
 {
-	for (unsigned i = 0; i < l->count; i++) {
-		if (hash_eq(&l->at[i].hash, hash))
-			return &l->at[i];
+	for (unsigned i = l->first[part_of(hash)]; i; i = l->after[i - 1]) {
+		if (hash_eq(&l->at[i - 1].hash, hash))
+			return &l->at[i - 1];
 	}
 	return NULL;
+}
+
+static void forget_oldest(struct links *l)
+{
+	uint16_t *i = &l->first[part_of(&l->at[l->next].hash)];
+
+	while (*i != l->next + 1)
+		i = &l->after[*i - 1];
+	*i = l->after[l->next];
 }
 
 void links_add(struct links *l, const struct link *link)
 {
 	if (links_find(l, &link->hash))
 		return;
+	if (l->count == LINKS_MAX)
+		forget_oldest(l);
 	l->at[l->next] = *link;
+	l->after[l->next] = l->first[part_of(&link->hash)];
+	l->first[part_of(&link->hash)] = (uint16_t)(l->next + 1);
 	l->next = (l->next + 1) % LINKS_MAX;
 	if (l->count < LINKS_MAX)
 		l->count++;

@@ -21,6 +21,8 @@ struct link {
 #define LINKS_MAX 1024
 struct links {
 	struct link at[LINKS_MAX];
+	uint16_t first[LINKS_MAX];	/* by a part of the hash: 1 + the place of one with it; 0: none */
+	uint16_t after[LINKS_MAX];	/* of each: 1 + the place of the next one with that part */
 	unsigned count;
 	unsigned next;			/* where the next one goes */
 };

@@ -1100,7 +1100,7 @@ static void test_tag_of_ours(void **state)
 	assert_true(tag_of(f, 0)->doubted);
 	scripted_pass(&f->w, 384000);
 	announce(f, 0);
-	f->r.links.count = f->r.links.next = 0;
+	f->r.links = (struct links){ .count = 0 };
 	assert_false(reads_tags(&f->r));
 	give(f, A, FINALIZED, f->blocks[B103].block);
 	expect_tag(f, 0, B101);
@@ -1111,7 +1111,7 @@ static void test_tag_of_ours(void **state)
 	for (unsigned i = 0; i < 2; i++) {
 		scripted_pass(&f->w, 384000);
 		announce(f, 0);
-		f->r.links.count = f->r.links.next = 0;
+		f->r.links = (struct links){ .count = 0 };
 		assert_false(reads_tags(&f->r));
 		give(f, A, FINALIZED, f->blocks[i ? B102 : C101].block);
 		expect_tag(f, 0, B101);
