@@ -92,6 +92,7 @@ static void put_endpoint(struct buf *b, const struct provider *p)
 	json_put_text(b, "last_failure", p->rpc.why.text[0] ? p->rpc.why.text : NULL);
 	json_put_bool(b, "syncing", p->syncing);
 	json_put_number(b, "lies", p->answers_refused);
+	json_put_number(b, "tags_lower", p->tags_lower);
 	json_put_number(b, "set_aside", p->set_aside);
 	if (p->retry.set)
 		json_put_time(b, "retry_at", loop_stamp_ms(p->rpc.loop, p->retry.at_ms));

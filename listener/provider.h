@@ -50,7 +50,7 @@ struct head {
 	struct loop_times heard;	/* when it was first announced */
 };
 
-/* What it says of a tag.  Believed by the rules in reads.c. */
+/* What it says of a tag.  Believed by the rules in reads_votes.c. */
 struct tag_reading {
 	bool wanted;
 	bool known;

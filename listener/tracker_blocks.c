@@ -75,7 +75,6 @@ bool tracker_commit(struct tracker *tr, struct commit *c)
 
 /* Blocks. */
 
-/* The operator's block is on the head's branch, as far as that is known. */
 bool tracker_is_accepted(const struct tracker *tr)
 {
 	const struct link *at = links_find(&tr->reads.links, &reads_head(&tr->reads)->hash);
@@ -97,7 +96,6 @@ static struct witness *list_witnesses(const struct body_slot *slot)
 	return list;
 }
 
-/* Gather with the witnesses that the slot has; what is wanted beyond them is added to it. */
 void tracker_gather(struct kv_txn *t, struct tracker *tr, struct body_slot *slot,
 			const struct body *body, bool catching_up, bool again, bool *short_of)
 {
@@ -256,7 +254,6 @@ void tracker_trim_window(struct tracker *tr)
 	window_trim(&tr->window, tracker_window_from(tr));
 }
 
-/* The header of a branch's block that we know. */
 static void add_to_branch(struct hash32 **hashes, size_t *count, const struct hash32 *hash)
 {
 	*hashes = xrealloc(*hashes, (*count + 1) * sizeof(**hashes));

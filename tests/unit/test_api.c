@@ -522,7 +522,7 @@ static void test_followed(void **state)
 	got = ask(f, 200, "GET", "/v1/chains/1", "");
 	assert_non_null(strstr(got, "\"endpoints\":[{\"host\":\"node.example:8545\",\"health\":\"connecting\","
 				    "\"why\":\"not connected yet\","
-				    "\"head\":null,\"last_failure\":null,\"syncing\":false,\"lies\":0,\"set_aside\":0}]"));
+				    "\"head\":null,\"last_failure\":null,\"syncing\":false,\"lies\":0,\"tags_lower\":0,\"set_aside\":0}]"));
 	assert_null(strstr(got, "KEY"));
 	assert_null(strstr(got, "user"));
 	unfollow(f, &w);
