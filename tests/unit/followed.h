@@ -7,6 +7,8 @@
 #ifndef TESTS_UNIT_FOLLOWED_H
 #define TESTS_UNIT_FOLLOWED_H
 
+#include "common/keccak.h"
+#include "listener/desk.h"
 #include "listener/tracker.h"
 #include "store/chain.h"
 #include "store/outbox.h"
@@ -455,6 +457,28 @@ static inline int followed_tear_down(void **state)
 	world_remove(&f->store);
 	free(f);
 	return 0;
+}
+
+/* A write: an intent with an attempt that the relayer sent, 5 to the shop by t1. */
+static inline void followed_pay_body(struct kv_txn *t, void *ctx)
+{
+	struct followed *f = ctx;
+	struct hash32 shop = keccak256("shop", 4);
+	struct intent i = { .id = "pay", .merchant_id = "m", .idempotency_key = "pay", .chain_id = 1,
+			    .token = f->config.tokens[0], .amount = u256_from_u64(5) };
+	struct desk_attempt attempt = { .intent = "pay", .attempt.tx_hash = keccak256("t1", 2) };
+	struct desk_move move = { .intent = "pay", .current = true };
+	struct move_result result;
+	struct complaint why;
+	bool created;
+
+	memcpy(i.payee.b, shop.b + 12, sizeof(i.payee.b));
+	assert_int_equal(desk_create(t, &f->config, &i, f->w.now_ms, &created, &why), OK);
+	move.request = (struct move_request){ .to = INTENT_AUTHORIZED, .actor = ACTOR_API };
+	assert_int_equal(desk_move(t, &move, f->w.now_ms, &result, &why), OK);
+	move.request = (struct move_request){ .to = INTENT_SETTLING, .actor = ACTOR_RELAYER };
+	assert_int_equal(desk_move(t, &move, f->w.now_ms, &result, &why), OK);
+	assert_int_equal(desk_attempt(t, &attempt, f->w.now_ms, &why), OK);
 }
 
 #endif

@@ -2,9 +2,7 @@
  * The follower as a whole beside nodes that are slow, lag, lie, contradict or lack a method: what it stores, what it
  * settles, and what trouble it tells.
  */
-#include "common/keccak.h"
 #include "common/log.h"
-#include "listener/desk.h"
 #include "tests/unit/followed.h"
 
 #define A "http://a", "ws://a"
@@ -51,32 +49,10 @@ static struct buf other_branch(unsigned count, unsigned fork)
 	return text;
 }
 
-/* An attempt that the relayer sent: 5 to the shop by t1. */
-static void pay_body(struct kv_txn *t, void *ctx)
-{
-	struct followed *f = ctx;
-	struct hash32 shop = keccak256("shop", 4);
-	struct intent i = { .id = "pay", .merchant_id = "m", .idempotency_key = "pay", .chain_id = 1,
-			    .token = f->config.tokens[0], .amount = u256_from_u64(5) };
-	struct desk_attempt attempt = { .intent = "pay", .attempt.tx_hash = keccak256("t1", 2) };
-	struct desk_move move = { .intent = "pay", .current = true };
-	struct move_result result;
-	struct complaint why;
-	bool created;
-
-	memcpy(i.payee.b, shop.b + 12, sizeof(i.payee.b));
-	assert_int_equal(desk_create(t, &f->config, &i, f->w.now_ms, &created, &why), OK);
-	move.request = (struct move_request){ .to = INTENT_AUTHORIZED, .actor = ACTOR_API };
-	assert_int_equal(desk_move(t, &move, f->w.now_ms, &result, &why), OK);
-	move.request = (struct move_request){ .to = INTENT_SETTLING, .actor = ACTOR_RELAYER };
-	assert_int_equal(desk_move(t, &move, f->w.now_ms, &result, &why), OK);
-	assert_int_equal(desk_attempt(t, &attempt, f->w.now_ms, &why), OK);
-}
-
 static void pay(struct followed *f)
 {
 	f->config.witness = WITNESS_NEVER;
-	assert_int_equal(kv_write(f->store.kv, pay_body, f), OK);
+	assert_int_equal(kv_write(f->store.kv, followed_pay_body, f), OK);
 	if (f->running)
 		tracker_look_again(&f->tr);
 }

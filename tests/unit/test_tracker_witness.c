@@ -1,9 +1,7 @@
 /*
  * A balance that contradicts the logs, and is read a second time after its block.
  */
-#include "common/keccak.h"
 #include "common/log.h"
-#include "listener/desk.h"
 #include "tests/unit/followed.h"
 
 #define WORD(digit) "\"0x000000000000000000000000000000000000000000000000000000000000000" digit "\""
@@ -13,28 +11,6 @@ enum { A, B };
 
 static const char scenario[] = TOKEN_LINE "transfer t1 USDC alice shop 5\n"
 	"block b100\nblock b101 t1\nblock b102\nblock b103\nhead b103\n";
-
-/* An attempt that the relayer sent: 5 to the shop by t1. */
-static void pay_body(struct kv_txn *t, void *ctx)
-{
-	struct followed *f = ctx;
-	struct hash32 shop = keccak256("shop", 4);
-	struct intent i = { .id = "pay", .merchant_id = "m", .idempotency_key = "pay", .chain_id = 1,
-			    .token = f->config.tokens[0], .amount = u256_from_u64(5) };
-	struct desk_attempt attempt = { .intent = "pay", .attempt.tx_hash = keccak256("t1", 2) };
-	struct desk_move move = { .intent = "pay", .current = true };
-	struct move_result result;
-	struct complaint why;
-	bool created;
-
-	memcpy(i.payee.b, shop.b + 12, sizeof(i.payee.b));
-	assert_int_equal(desk_create(t, &f->config, &i, f->w.now_ms, &created, &why), OK);
-	move.request = (struct move_request){ .to = INTENT_AUTHORIZED, .actor = ACTOR_API };
-	assert_int_equal(desk_move(t, &move, f->w.now_ms, &result, &why), OK);
-	move.request = (struct move_request){ .to = INTENT_SETTLING, .actor = ACTOR_RELAYER };
-	assert_int_equal(desk_move(t, &move, f->w.now_ms, &result, &why), OK);
-	assert_int_equal(desk_attempt(t, &attempt, f->w.now_ms, &why), OK);
-}
 
 static bool is_balance(struct slice question)
 {
@@ -87,7 +63,7 @@ static void test_second_reading(void **state)
 
 	followed_add(f, "http://a", "ws://a", scenario)->wrong = contradict;
 	followed_add(f, "http://b", "ws://b", scenario)->wrong = agree_late;
-	assert_int_equal(kv_write(f->store.kv, pay_body, f), OK);
+	assert_int_equal(kv_write(f->store.kv, followed_pay_body, f), OK);
 	followed_start(f);
 	followed_pass(f, 1000);
 	assert_int_equal(f->tr.reads.leader, A);
