@@ -46,10 +46,20 @@ bool settle_raise(struct kv_txn *t, struct apply *a, const struct finality_view 
 	return rose;
 }
 
+static bool rests_on_tag(const struct chain_config *config)
+{
+	return config_uses_tag(config, TAG_SAFE) || config_uses_tag(config, TAG_FINALIZED);
+}
+
 bool settle_floor(const struct chain_config *config, const struct chain_row *chain, uint64_t *height)
 {
+	bool by_tag = rests_on_tag(config);
+
 	*height = UINT64_MAX;
 	for (unsigned i = 0; i < config->finality.tier_count; i++) {
+		/* A depth is looser than any tag, even where it is reached later. */
+		if (by_tag && config->finality.tiers[i].tag == TAG_NONE)
+			continue;
 		if (!chain->marks[i].known)
 			return false;
 		/* A suspended one stands where it fell, and says nothing of the stricter ones. */

@@ -33,7 +33,10 @@ bool settle_has_deadline(struct kv_txn *t, const struct apply *a);
 /* The intent's transaction is mined below all hashes that we keep, as a node says: an old payment pays no new intent. */
 void settle_too_old(struct kv_txn *t, struct apply *a, uint64_t row, const struct hash32 *tx_hash, uint64_t height);
 
-/* The lowest watermark: nothing at or below it is undone without an operator.  False: some tier has none yet. */
+/*
+ * The lowest watermark of the tiers that rest on a tag, or of all where none does: nothing at or below it is undone without an
+ * operator.  False: one of them has none yet.
+ */
 bool settle_floor(const struct chain_config *config, const struct chain_row *chain, uint64_t *height);
 
 #endif
